@@ -31,7 +31,8 @@ bool came_soon(const Condition& condition) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : sections_(static_cast<std::size_t>(threads)) {
+ThreadPool::ThreadPool(int threads)
+    : sections_(static_cast<std::size_t>(threads)), seats_(static_cast<std::size_t>(threads - 1)) {
   try {
     workers_.reserve(static_cast<std::size_t>(threads - 1));
     for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { worker_main(worker); });
@@ -70,7 +71,10 @@ void ThreadPool::run(const Loop& loop) {
   }
   gate_.store((gate_.load(std::memory_order_relaxed) / kNumber + 1) * kNumber | kOpen);
   if (sleeping_.load() > 0) {
-    { const std::scoped_lock lock(mutex_); }
+    {
+      const std::scoped_lock lock(mutex_);
+      for (std::size_t i = 0; i < seats_.size(); ++i) seats_[i].keep_off_this_core(workers_[i]);
+    }
     start_.notify_all();
   }
   work(0);
@@ -128,9 +132,12 @@ void ThreadPool::worker_main(int worker) {
   while (true) {
     if (!came_soon(wanted)) {
       std::unique_lock lock(mutex_);
+      Seat& seat = seats_[static_cast<std::size_t>(worker - 1)];
+      seat.sleeps();
       sleeping_.fetch_add(1);
       start_.wait(lock, wanted);
       sleeping_.fetch_sub(1);
+      seat.is_awake();
     }
     if (stopping_.load()) return;
     if (!enter(seen)) continue;

@@ -9,10 +9,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "baselines/cpu/seat.h"
+
 namespace mobicuda::cpu {
 
 /// Splits loops over a fixed set of threads, of which the caller is one. Workers look for the next loop for 100 us,
-/// then sleep on a condition variable; while they look, a loop takes no lock. One caller at a time; for_ranges()
+/// then sleep on a condition variable, and wake up on other cores than the caller's; while they look, a loop takes no
+/// lock. One caller at a time; for_ranges()
 /// allocates nothing and must not be nested.
 class ThreadPool {
  public:
@@ -76,6 +79,7 @@ class ThreadPool {
   std::atomic<int> sleeping_{0};
   std::atomic<bool> caller_sleeps_{false};
   std::atomic<bool> stopping_{false};
+  std::vector<Seat> seats_;  // of workers_; under mutex_
   std::vector<std::thread> workers_;
 };
 

@@ -8,6 +8,11 @@
 #include <thread>
 #include <vector>
 
+#ifdef __linux__
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 #include "support/catch.h"
 
 using mobicuda::cpu::ThreadPool;
@@ -72,3 +77,90 @@ TEST_CASE("thread pool: loops begin and end, whoever sleeps meanwhile") {
     if (round % 2 == 1) std::this_thread::sleep_for(microseconds(70 + round % 90));
   }
 }
+
+#ifdef __linux__
+
+namespace {
+
+cpu_set_t allowed_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  REQUIRE(pthread_getaffinity_np(pthread_self(), sizeof cores, &cores) == 0);
+  return cores;
+}
+
+void stay_on(const cpu_set_t& cores) { REQUIRE(pthread_setaffinity_np(pthread_self(), sizeof cores, &cores) == 0); }
+
+}  // namespace
+
+TEST_CASE("thread pool: a worker that slept begins on another core than its caller, and may then run anywhere") {
+  const cpu_set_t all = allowed_cores();
+  if (CPU_COUNT(&all) < 2) MOBICUDA_SKIP("needs two cores");
+  ThreadPool pool(2);
+  // The caller stays on one core, the worker where it may: on both.
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  stay_on(one);
+  std::atomic<int> restricted{0};
+  std::atomic<int> woken{0};
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the worker looks for 100 us, then it sleeps
+    std::atomic<int> inside{0};
+    pool.for_ranges(2, 1, [&](std::int64_t, std::int64_t, int worker) {
+      if (worker == 1) {
+        ++woken;
+        cpu_set_t mine;
+        CPU_ZERO(&mine);
+        if (pthread_getaffinity_np(pthread_self(), sizeof mine, &mine) != 0 || !CPU_EQUAL(&mine, &all)) ++restricted;
+      }
+      // Each waits for the other a while, so that both take part.
+      ++inside;
+      const auto start = std::chrono::steady_clock::now();
+      while (inside < 2 && std::chrono::steady_clock::now() - start < std::chrono::milliseconds(200)) {
+        std::this_thread::yield();
+      }
+    });
+  }
+  stay_on(all);
+  CHECK(woken > 0);
+  CHECK(restricted == 0);
+}
+
+TEST_CASE("thread pool: a seat keeps a sleeping thread off the core of the one that wakes it, and no other thread") {
+  const cpu_set_t all = allowed_cores();
+  if (CPU_COUNT(&all) < 2) MOBICUDA_SKIP("needs two cores");
+  mobicuda::cpu::Seat seat;
+  std::atomic<int> step{0};
+  const auto wait_for = [&](int value) {
+    while (step != value) std::this_thread::yield();
+  };
+  cpu_set_t awake;
+  CPU_ZERO(&awake);
+  std::thread sleeper([&] {
+    wait_for(1);
+    seat.is_awake();
+    pthread_getaffinity_np(pthread_self(), sizeof awake, &awake);
+  });
+  const auto cores_of = [&] {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    REQUIRE(pthread_getaffinity_np(sleeper.native_handle(), sizeof cores, &cores) == 0);
+    return cores;
+  };
+  seat.keep_off_this_core(sleeper);  // it does not sleep
+  cpu_set_t cores = cores_of();
+  CHECK(CPU_EQUAL(&cores, &all));
+  seat.sleeps();
+  seat.keep_off_this_core(sleeper);
+  seat.keep_off_this_core(sleeper);  // again, before it is awake
+  cores = cores_of();
+  CHECK(CPU_COUNT(&cores) == CPU_COUNT(&all) - 1);
+  step = 1;
+  sleeper.join();
+  CHECK(CPU_EQUAL(&awake, &all));
+}
+
+#endif
