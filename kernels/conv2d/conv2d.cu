@@ -156,8 +156,8 @@ bool pitch_fits(Variant variant, const Conv2dParams& p) {
 bool second_fits(const Conv2dParams& p) {
   const Conv2dParams::Second& second = p.second;
   if (second.c_in < 0 || second.h <= 0 || second.w <= 0 || second.stride_h <= 0 || second.stride_w <= 0) return false;
-  const bool pointwise = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 &&
-                         p.pad_top == 0 && p.pad_left == 0 && p.groups == 1 && p.out_h == p.h && p.out_w == p.w;
+  const bool pointwise = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
+                         p.pad_left == 0 && p.groups == 1 && p.out_h == p.h && p.out_w == p.w;
   return pointwise && p.elem == Elem::F16 && p.input == Input::NhwcElem && !p.residual && !p.max_pool &&
          (second.h - 1) / second.stride_h + 1 == p.out_h && (second.w - 1) / second.stride_w + 1 == p.out_w &&
          std::int64_t{second.h} * second.w <= kMaxItems / second.c_in && second.c_in <= kMaxInt / 2 - p.c_in;
@@ -312,7 +312,8 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
     return cudaErrorInvalidValue;
   }
   const Conv2dBuffers buffers{
-      x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, has_second ? residual : nullptr, y};
+      x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, has_second ? residual : nullptr,
+      y};
   if (const Conv2dEntry* const entry = entry_of(variant); entry != nullptr) {
     return entry->launch(params, buffers, where);
   }

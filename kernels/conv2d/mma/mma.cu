@@ -33,15 +33,16 @@ cudaError_t launch_mma(const Conv2dParams& params, const Conv2dBuffers& buffers,
     if (params.second.c_in != 0) kernel = conv_gemm::mma_kernel<Tile, true>;
   }
   if (const cudaError_t status = allow_shared_memory(kernel, Tile::kSharedBytes); status != cudaSuccess) return status;
-  return conv_gemm::for_each_gemm_chunk(params, tile_of(kConfig), buffers, where, [&](const Arguments& a, unsigned blocks) {
-    return launch_clusters(kernel, dim3(blocks), dim3(Tile::kThreads), Tile::kSharedBytes,
-                           static_cast<unsigned>(kConfig.blocks), where, a);
-  });
+  return conv_gemm::for_each_gemm_chunk(
+      params, tile_of(kConfig), buffers, where, [&](const Arguments& a, unsigned blocks) {
+        return launch_clusters(kernel, dim3(blocks), dim3(Tile::kThreads), Tile::kSharedBytes,
+                               static_cast<unsigned>(kConfig.blocks), where, a);
+      });
 }
 
 template <MmaConfig kConfig>
 constexpr Conv2dEntry entry(Variant variant, std::string_view name) {
-  return {variant, name,  tile_of(kConfig),      supports_mma<kConfig>, launch_mma<kConfig>,
+  return {variant, name,  tile_of(kConfig),     supports_mma<kConfig>, launch_mma<kConfig>,
           true,    false, kTakesSecond<kConfig>};
 }
 
