@@ -27,15 +27,15 @@ class Seat {
   /// By the one that is about to wake it: it shall not begin on this one's core, unless it is allowed no other.
   void keep_off_this_core([[maybe_unused]] std::thread& thread) noexcept {
 #ifdef __linux__
-    if (!asleep_ || kept_off_) return;
+    if (!asleep_) return;
     const int core = sched_getcpu();
-    if (core < 0 || core >= CPU_SETSIZE || pthread_getaffinity_np(thread.native_handle(), sizeof allowed_, &allowed_)) {
-      return;
-    }
+    if (core < 0 || core >= CPU_SETSIZE) return;
+    // One that was woken for nothing may be kept off another core still.
+    if (!kept_off_ && pthread_getaffinity_np(thread.native_handle(), sizeof allowed_, &allowed_) != 0) return;
     cpu_set_t others = allowed_;
     CPU_CLR(core, &others);
     if (CPU_COUNT(&others) == 0) return;
-    kept_off_ = pthread_setaffinity_np(thread.native_handle(), sizeof others, &others) == 0;
+    if (pthread_setaffinity_np(thread.native_handle(), sizeof others, &others) == 0) kept_off_ = true;
 #endif
   }
 

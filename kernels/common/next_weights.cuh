@@ -6,8 +6,9 @@
 
 namespace mobicuda::kernels {
 
-/// All threads of a grid share the lines. Before wait_for_predecessor(), but behind this kernel's own first copies of
-/// weights, which are needed earlier.
+/// The threads of a grid share the lines; those of threads that do not call it, as the copying ones of kernels on
+/// wgmma, are left where they are. Before wait_for_predecessor(), but behind this kernel's own first copies of weights,
+/// which are needed earlier. Fewer than 2^32 threads.
 __device__ __forceinline__ void bring_next_weights(const NextWeights& next) {
   const unsigned block = blockIdx.x + blockIdx.y * gridDim.x;
   const unsigned step = gridDim.x * gridDim.y * blockDim.x;

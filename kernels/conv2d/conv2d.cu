@@ -160,7 +160,7 @@ bool second_fits(const Conv2dParams& p) {
                          p.pad_left == 0 && p.groups == 1 && p.out_h == p.h && p.out_w == p.w;
   return pointwise && p.elem == Elem::F16 && p.input == Input::NhwcElem && !p.residual && !p.max_pool &&
          (second.h - 1) / second.stride_h + 1 == p.out_h && (second.w - 1) / second.stride_w + 1 == p.out_w &&
-         std::int64_t{second.h} * second.w <= kMaxItems / second.c_in && second.c_in <= kMaxInt / 2 - p.c_in;
+         std::int64_t{second.h} * second.w <= kMaxItems / second.c_in && p.n <= kMaxInt / second.h;
 }
 
 bool supports_stem(const Conv2dParams& p) {

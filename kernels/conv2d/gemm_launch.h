@@ -24,9 +24,9 @@ inline int widest_chunk(int group_in) {
 inline bool supports_gemm(const Conv2dParams& p, int chunk = 8) {
   constexpr std::int64_t kMaxK = 1 << 30;
   const bool whole_groups = p.groups == 1 || p.c_out / p.groups % kWeightMultiple == 0;
-  const std::int64_t k = std::int64_t{p.kernel_h} * p.kernel_w * (p.c_in / p.groups);
+  const std::int64_t k = std::int64_t{p.kernel_h} * p.kernel_w * (p.c_in / p.groups) + p.second.c_in;
   return p.elem == Elem::F16 && p.input == Conv2dParams::Input::NhwcElem && widest_chunk(p.c_in / p.groups) == chunk &&
-         whole_groups && k <= kMaxK;
+         p.second.c_in % chunk == 0 && whole_groups && k <= kMaxK;
 }
 
 /// For all of `n` images of p.
@@ -78,13 +78,15 @@ cudaError_t for_each_gemm_chunk(const Conv2dParams& p, const Conv2dTile& tile, c
     a.x = static_cast<const __half*>(buffers.x) + first * p.h * p.w * p.c_in;
     a.weight = static_cast<const __half*>(buffers.packed);
     a.bias = buffers.bias;
-    a.next = where.next;
     a.residual = static_cast<const __half*>(buffers.residual);
     if (a.residual != nullptr) a.residual += first * pixels * p.c_out;
     a.second = static_cast<const __half*>(buffers.second);
     if (a.second != nullptr) a.second += first * p.second.h * p.second.w * p.second.c_in;
     a.y = static_cast<__half*>(buffers.y) + first * pixels * a.y_pitch;
     const int blocks = ceil_div(a.m, tile.bm) * a.n_tiles * tile.split_k;
+    // Beside so many blocks a layer's weights are nothing; threads, which share the lines, are counted in 32 bits.
+    constexpr int kManyBlocks = 1 << 20;
+    if (blocks < kManyBlocks) a.next = where.next;
     if (const cudaError_t error = launch_chunk(a, static_cast<unsigned>(blocks)); error != cudaSuccess) return error;
   }
   return cudaSuccess;

@@ -375,6 +375,11 @@ unsigned rank_in_cluster() { return self().block->rank; }
 
 const std::string& last_fault() { return machine().fault; }
 
+std::vector<const void*>& lines_brought() {
+  static std::vector<const void*> lines;
+  return lines;
+}
+
 void fail(const std::string& why) {
   Machine& m = machine();
   const uint3 block = self().block->index;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -42,6 +43,8 @@ struct Configuration {
 /// Runs a kernel; false where it did what a GPU ends a context for, as last_fault() says. One at a time.
 bool run(const Configuration& configuration, const std::function<void()>& kernel);
 const std::string& last_fault();
+/// Addresses that kernels asked to have brought to L2, in their order, since it was last cleared.
+std::vector<const void*>& lines_brought();
 /// The runtime's launch, at once.
 cudaError_t launch_as(const cudaLaunchConfig_t& config, const void* kernel, const std::function<void()>& body);
 /// Ends the kernel that runs.

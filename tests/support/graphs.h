@@ -167,6 +167,8 @@ inline Graph summed_convolutions() {
   pair(72, 136, 2, true, Activation::none());
   pair(64, 136, 2, false, Activation::none());
   pair(64, 64, 1, false, kClip);
+  const ValueId read_both_ways = network.conv(64, 1);  // its only reader takes it as input and as residual
+  network.add(Add{kClip}, {network.conv(64, 1), read_both_ways});
   const ValueId read_twice = pair(64, 64, 1, true, Activation::none());
   const ValueId sum = network.last();
   network.add(GlobalAveragePool{}, {read_twice});

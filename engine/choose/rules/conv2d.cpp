@@ -99,15 +99,15 @@ std::vector<LayerApart> pool_apart(const Conv2dParams& pooled) {
 }
 
 std::vector<LayerApart> sum_apart(const Conv2dParams& sum) {
-  Conv2dParams first = sum;
-  first.second = {};
-  first.y_pitch = 0;
-  first.activation = {};
-  Conv2dParams second = second_alone(sum);
-  second.residual = true;
-  second.y_pitch = sum.y_pitch;
-  second.activation = sum.activation;
-  return {first, second};
+  GemmParams first;
+  first.elem = first.output = sum.elem;
+  first.m = sum.n * sum.out_h * sum.out_w;
+  first.n = sum.c_out;
+  first.k = sum.c_in;
+  first.bias = sum.bias;
+  first.residual = true;
+  first.activation = sum.activation;
+  return {second_alone(sum), first};
 }
 
 }  // namespace

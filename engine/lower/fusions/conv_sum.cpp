@@ -34,7 +34,6 @@ kernels::Conv2dParams sum_params(const Lowering& to, const SummedConvolutions& s
   params.second = {as_int(x2[1]), as_int(x2[2]), as_int(x2[3]), as_int(second.strides[0]), as_int(second.strides[1])};
   params.bias = has_bias(*sum.nodes[0]) || has_bias(last);
   params.residual = false;
-  params.y_pitch = to.pitch_of(last.output);
   params.activation = as_kernel_activation(std::get<Conv2d>(last.op).activation);
   return params;
 }
@@ -48,9 +47,10 @@ class ConvSumFusion final : public FusionOf<SummedConvolutions> {
     const ValueId residual = last.inputs[Conv2d::kResidual];
     const Node* added = residual == kNoValue ? nullptr : to.producer(residual);
     const auto* added_op = added == nullptr ? nullptr : std::get_if<Conv2d>(&added->op);
-    if (added_op == nullptr || to.is_claimed(added) || to.sole_reader(residual) != &last ||
-        added->inputs[Conv2d::kResidual] != kNoValue || !added_op->activation.is_none() ||
-        !is_dense_product(to, *added, *added_op) || !is_dense_product(to, last, *last_op)) {
+    if (added_op == nullptr || last.inputs[Conv2d::kInput] == residual || to.is_claimed(added) ||
+        to.sole_reader(residual) != &last || added->inputs[Conv2d::kResidual] != kNoValue ||
+        !added_op->activation.is_none() || !is_dense_product(to, *added, *added_op) ||
+        !is_dense_product(to, last, *last_op)) {
       return std::nullopt;
     }
     const bool later = is_pointwise(*last_op, to.shape(last.inputs[Conv2d::kWeight]));
@@ -83,7 +83,7 @@ class ConvSumFusion final : public FusionOf<SummedConvolutions> {
     const Packed weight = pack_weights(to, found);
     const Packed bias = pack_bias(to, found);
     const Node& last = *found.nodes.back();
-    const Storage y = to.make_rows(last, false);
+    const Storage y = to.make_output(last, false);
     LayerInfo info = to.describe(found.nodes, kernel_name(found.variant, found.params), found.reason);
     const std::int64_t elements =
         to.shape(x_id).elements() + to.shape(x2_id).elements() + to.shape(last.output).elements();

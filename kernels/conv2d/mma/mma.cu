@@ -19,7 +19,7 @@ template <MmaConfig kConfig>
 bool supports_mma(const Conv2dParams& params, const DeviceTraits& gpu) {
   return gpu.code >= (kConfig.blocks > 1 ? 90 : 80) && kConfig.blocks <= gpu.cluster_blocks &&
          MmaConv<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
-         conv_gemm::supports_gemm(params, kConfig.chunk_channels) && params.second.c_in % kConfig.chunk_channels == 0;
+         conv_gemm::supports_gemm(params, kConfig.chunk_channels);
 }
 
 template <MmaConfig kConfig>

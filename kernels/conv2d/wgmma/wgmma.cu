@@ -52,12 +52,9 @@ constexpr Conv2dTile tile_of(const Config& config) {
   return {config.bm, config.bn, kSliceK, config.split, true, config.pair};
 }
 
-constexpr int kPixelMultiple = 8;  // distances in a tensor map are multiples of 16 bytes
-
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
-  const bool second_fits =
-      p.second.c_in == 0 || (p.second.c_in % kPixelMultiple == 0 && fits_window_map(second_alone(p)));
+  const bool second_fits = p.second.c_in == 0 || fits_window_map(second_alone(p));
   return gpu.wgmma_code && conv_gemm::supports_gemm(p) && p.activation.kind == ActivationKind::Clip &&
          (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && fits_window_map(p) && second_fits;
 }

@@ -1,6 +1,8 @@
 // Plans of the custom engine for pairs of pointwise convolutions that are added, whose steps run on the emulator:
 // against the fp64 engine, without a GPU.
 #include <algorithm>
+#include <cstdint>
+#include <set>
 
 #include <mobicuda/mobicuda.h>
 
@@ -35,14 +37,30 @@ TEST_CASE("plans: pointwise convolutions that are added equal the oracle, in one
   }
 }
 
-TEST_CASE("plans: what brings weights into L2 ahead of their turn changes no bit") {
+TEST_CASE("plans: weights that do not stay in L2 are brought there ahead, which changes no bit") {
   const Graph graph = optimize(test::summed_convolutions());
   const auto input = test::random_uniform(7, static_cast<std::size_t>(graph.input_desc().shape.elements()));
   EngineOptions options;
   options.precision = Precision::Fp16;
-  kernels::DeviceTraits small = plans::kGpu;
-  small.l2_bytes = 8192;
-  CHECK(plans::run_plan(graph, options, input, small).output == plans::run_plan(graph, options, input).output);
+  const plans::Run without = plans::run_plan(graph, options, input);
+  CHECK(without.lines.empty());
+  const auto with_l2 = [&](std::size_t bytes) {
+    kernels::DeviceTraits gpu = plans::kGpu;
+    gpu.l2_bytes = bytes;
+    const plans::Run run = plans::run_plan(graph, options, input, gpu);
+    CHECK(run.output == without.output);
+    return run.lines;
+  };
+  CHECK(with_l2(std::size_t{1} << 30).empty());
+  // All of the second and later products' weights, but for lines of threads that only copy.
+  const std::set<std::int64_t> whole = with_l2(128 << 10);
+  CHECK(whole.size() > 200);
+  CHECK(std::ranges::all_of(whole, [](std::int64_t offset) { return offset % 128 == 0; }));
+  // No more of a piece than half of L2, which here is a line.
+  const std::set<std::int64_t> first_lines = with_l2(256);
+  CHECK(!first_lines.empty());
+  CHECK(first_lines.size() < 20);
+  CHECK(std::ranges::all_of(first_lines, [](std::int64_t offset) { return offset % 256 == 0; }));
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <mobicuda/mobicuda.h>
 
+#include "emulator/emulator.h"
 #include "kernels/common/device_traits.h"
 #include "lower/lower.h"
 #include "lower/weight_pieces.h"
@@ -39,6 +41,7 @@ struct Run {
   std::vector<float> output;
   std::vector<std::string> kernels;
   std::vector<std::string> variants;  ///< with the kernels' names before them
+  std::set<std::int64_t> lines;       ///< of the weights that were brought to L2 ahead: their offsets
 };
 
 inline Run run_plan(const Graph& graph, const EngineOptions& options, const std::vector<float>& input,
@@ -68,11 +71,18 @@ inline Run run_plan(const Graph& graph, const EngineOptions& options, const std:
   CudaStepContext context;
   context.n = options.max_batch;
   context.buffers = buffers.data();
+  emulator::lines_brought().clear();
   for (const CudaStep& step : plan.steps) {
     INFO(step.info.name << ": " << step.info.kernel);
     REQUIRE(step.enqueue(context) == cudaSuccess);
     result.variants.push_back(step.info.kernel);
     result.kernels.push_back(step.info.kernel.substr(0, step.info.kernel.find('/')));
+  }
+  for (const void* line : emulator::lines_brought()) {
+    const std::int64_t offset = static_cast<const std::byte*>(line) - packed.data();
+    REQUIRE(offset >= 0);
+    REQUIRE(offset < static_cast<std::int64_t>(weights.bytes().size()));
+    result.lines.insert(offset);
   }
   std::memcpy(result.output.data(), out.data(), result.output.size() * sizeof(float));
   return result;
