@@ -53,6 +53,20 @@ class FusionOf : public Fusion {
   std::map<const Node*, Match> matches_;  ///< by their last node
 };
 
+/// FusionOf::choose() of a match whose kernel runs all of its nodes, or is not taken. `layer`: the node whose name
+/// messages use.
+template <class Match>
+bool choose_all(Lowering& to, const Node& layer, Match& found) {
+  const auto chosen = to.chooser().choose_fused(layer.origin.label(), found.params);
+  if (!chosen.variant) {
+    to.keep_apart(found.nodes, chosen.reason);
+    return false;
+  }
+  found.variant = *chosen.variant;
+  found.reason = chosen.reason;
+  return true;
+}
+
 /// Each in fusions/<name>.cpp.
 std::unique_ptr<Fusion> make_stem_block_fusion();
 std::unique_ptr<Fusion> make_inverted_residual_fusion();

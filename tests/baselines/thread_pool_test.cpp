@@ -93,7 +93,7 @@ void stay_on(const cpu_set_t& cores) { REQUIRE(pthread_setaffinity_np(pthread_se
 
 }  // namespace
 
-TEST_CASE("thread pool: a worker that slept begins on another core than its caller, and may then run anywhere") {
+TEST_CASE("thread pool: a worker that slept takes part beside a caller that stays on a core, and may run anywhere") {
   const cpu_set_t all = allowed_cores();
   if (CPU_COUNT(&all) < 2) MOBICUDA_SKIP("needs two cores");
   ThreadPool pool(2);

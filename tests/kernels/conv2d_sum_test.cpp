@@ -94,6 +94,7 @@ TEST_CASE("conv2d: a second convolution is run by variants that are made for it,
     refuses([](Conv2dParams& o) { o.second.c_in = -8; });
     refuses([](Conv2dParams& o) { o.second.stride_h = 0; });
     refuses([](Conv2dParams& o) { o.second.stride_w = 16; });
+    refuses([](Conv2dParams& o) { o.n = 1 << 28; });  // rows of x2 that 31 bits do not hold
     refuses([](Conv2dParams& o) { o.groups = 2; });
     refuses([](Conv2dParams& o) { o.kernel_h = o.kernel_w = 3; });
     refuses([](Conv2dParams& o) { o.stride_h = o.stride_w = 2; });

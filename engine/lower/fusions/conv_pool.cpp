@@ -44,14 +44,7 @@ class ConvPoolFusion final : public FusionOf<PooledConvolution> {
   }
 
   bool choose(Lowering& to, PooledConvolution& found) const override {
-    const auto chosen = to.chooser().choose_fused(found.nodes.back()->origin.label(), found.params);
-    if (!chosen.variant) {
-      to.keep_apart(found.nodes, chosen.reason);
-      return false;
-    }
-    found.variant = *chosen.variant;
-    found.reason = chosen.reason;
-    return true;
+    return choose_all(to, *found.nodes.back(), found);
   }
 
   void emit(Lowering& to, const PooledConvolution& found) const override {

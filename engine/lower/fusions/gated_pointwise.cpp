@@ -45,16 +45,7 @@ class GatedPointwiseFusion final : public FusionOf<GatedProjection> {
     return found;
   }
 
-  bool choose(Lowering& to, GatedProjection& found) const override {
-    const auto chosen = to.chooser().choose_fused(found.project->origin.label(), found.params);
-    if (!chosen.variant) {
-      to.keep_apart(found.nodes, chosen.reason);
-      return false;
-    }
-    found.variant = *chosen.variant;
-    found.reason = chosen.reason;
-    return true;
-  }
+  bool choose(Lowering& to, GatedProjection& found) const override { return choose_all(to, *found.project, found); }
 
   void emit(Lowering& to, const GatedProjection& found) const override {
     const auto& [pool, reduce, expand, mul, x_id] = found.gate;

@@ -37,16 +37,7 @@ class PointwisePoolFusion final : public FusionOf<Head> {
     return found;
   }
 
-  bool choose(Lowering& to, Head& found) const override {
-    const auto chosen = to.chooser().choose_fused(found.nodes.front()->origin.label(), found.params);
-    if (!chosen.variant) {
-      to.keep_apart(found.nodes, chosen.reason);
-      return false;
-    }
-    found.variant = *chosen.variant;
-    found.reason = chosen.reason;
-    return true;
-  }
+  bool choose(Lowering& to, Head& found) const override { return choose_all(to, *found.nodes.front(), found); }
 
   void emit(Lowering& to, const Head& found) const override {
     const Node& conv = *found.nodes.front();
