@@ -31,7 +31,7 @@ inline kernels::InvertedResidualParams block_params(const LayerCase& at) {
   p.pad_left = shape.horizontal.pad_before;
   p.expand = shape.expand;
   p.residual = shape.residual;
-  p.expand_clip = p.depthwise_clip = clip_of(LayerActivation::Relu6);
+  p.expand_activation = p.depthwise_activation = clip_of(LayerActivation::Relu6);
   p.project_clip = clip_of(shape.activation);
   return p;
 }
@@ -53,8 +53,8 @@ inline kernels::ExpandDepthwiseParams expand_depthwise_params(const LayerCase& a
   p.pad_top = block.pad_top;
   p.pad_left = block.pad_left;
   p.expand_bias = p.depthwise_bias = true;
-  p.expand_clip = block.expand_clip;
-  p.depthwise_clip = block.depthwise_clip;
+  p.expand_activation = block.expand_activation;
+  p.depthwise_activation = block.depthwise_activation;
   return p;
 }
 

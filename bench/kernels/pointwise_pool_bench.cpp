@@ -38,7 +38,7 @@ PointwisePoolParams make_params(const LayerCase& at) {
   p.c_in = shape.c_in;
   p.c = shape.c_out;
   p.bias = shape.bias;
-  p.clip = clip_of(shape.activation);
+  p.activation = clip_of(shape.activation);
   return p;
 }
 

@@ -13,7 +13,7 @@ GemmParams expand_layer(const InvertedResidualParams& block) {
   params.n = block.c_hidden;
   params.k = block.c_in;
   params.bias = true;
-  params.activation = block.expand_clip;
+  params.activation = block.expand_activation;
   return params;
 }
 
@@ -31,7 +31,7 @@ DepthwiseConvParams depthwise_layer(const InvertedResidualParams& block) {
   params.pad_top = block.pad_top;
   params.pad_left = block.pad_left;
   params.bias = true;
-  params.activation = block.depthwise_clip;
+  params.activation = block.depthwise_activation;
   return params;
 }
 

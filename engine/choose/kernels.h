@@ -97,6 +97,7 @@ struct FusedOption {
   std::string_view option;
   std::string_view other{};  ///< that decides where `option` is not there
 };
+FusedOption fused_option(const kernels::ExpandDepthwiseParams&);
 FusedOption fused_option(const kernels::PointwisePoolParams&);
 FusedOption fused_option(const kernels::StemBlockParams&);
 FusedOption fused_option(const kernels::Conv2dParams&);
@@ -108,9 +109,10 @@ FusedOption fused_option(const kernels::Int8StemBlockParams&);
 
 /// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block and a gate
 /// among them, or one whose kernel has no variants.
-using LayerApart = std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::InvertedResidualParams,
-                                kernels::SqueezeExciteParams, kernels::Int8Conv2dParams,
-                                kernels::Int8DepthwiseConvParams, TimedKernel>;
+using LayerApart = std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::DepthwiseConvParams,
+                                kernels::InvertedResidualParams, kernels::SqueezeExciteParams,
+                                kernels::Int8Conv2dParams, kernels::Int8DepthwiseConvParams, TimedKernel>;
+std::vector<LayerApart> layers_apart(const kernels::ExpandDepthwiseParams& params);
 std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params);
 std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
 std::vector<LayerApart> layers_apart(const kernels::Conv2dParams& params);

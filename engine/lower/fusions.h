@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/expand_depthwise/expand_depthwise.h"
 #include "lower/lowering.h"
 
 namespace mobicuda {
@@ -70,6 +72,7 @@ bool choose_all(Lowering& to, const Node& layer, Match& found) {
 /// Each in fusions/<name>.cpp.
 std::unique_ptr<Fusion> make_stem_block_fusion();
 std::unique_ptr<Fusion> make_inverted_residual_fusion();
+std::unique_ptr<Fusion> make_expand_depthwise_fusion();
 std::unique_ptr<Fusion> make_pointwise_pool_fusion();
 std::unique_ptr<Fusion> make_conv_pool_fusion();
 std::unique_ptr<Fusion> make_gated_pointwise_fusion();
@@ -80,12 +83,13 @@ std::unique_ptr<Fusion> make_int8_block_fusion();
 std::unique_ptr<Fusion> make_int8_sum_fusion();
 
 /// All, in the order in which they look for nodes: the stem comes before the blocks, because the block behind the first
-/// convolution is one of theirs too; heads, gates and sums take convolutions that are in no block; a gate comes with
-/// the convolution behind it first, then by itself.
+/// convolution is one of theirs too; expansions with their depthwise convolution, heads, gates and sums take
+/// convolutions that are in no block; a gate comes with the convolution behind it first, then by itself.
 inline std::vector<std::unique_ptr<Fusion>> make_fusions() {
   std::vector<std::unique_ptr<Fusion>> fusions;
   fusions.push_back(make_stem_block_fusion());
   fusions.push_back(make_inverted_residual_fusion());
+  fusions.push_back(make_expand_depthwise_fusion());
   fusions.push_back(make_pointwise_pool_fusion());
   fusions.push_back(make_conv_pool_fusion());
   fusions.push_back(make_gated_pointwise_fusion());
@@ -107,6 +111,16 @@ struct BlockNodes {
 };
 /// Of nodes that no fusion has claimed, with depthwise windows of kernel x kernel.
 std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise, int kernel);
+
+/// Whether a depthwise convolution is one of such blocks, but for what stands around it.
+bool is_block_depthwise(const Conv2d& op, const Shape& weight, int kernel);
+/// BlockNodes::expand of a depthwise convolution; null where there is none.
+const Node* expansion_before(const Lowering& to, const Node& depthwise);
+
+/// The first two layers of a block, as expand_depthwise runs them.
+kernels::ExpandDepthwiseParams pair_params(const Lowering& to, const Node& expand, const Node& depthwise);
+void emit_pair(Lowering& to, const Node& expand, const Node& depthwise, const kernels::ExpandDepthwiseParams& params,
+               kernels::ExpandDepthwiseVariant variant, const std::string& reason);
 
 /// x * fc(fc(mean of x)), each fc a pointwise convolution of one pixel and each value but x with one reader.
 struct GateNodes {

@@ -14,6 +14,8 @@ __device__ __forceinline__ float sigmoid(float x) {
   return ptx::reciprocal_approximately(1.0F + ptx::exp2_approximately(x * -kLog2E));
 }
 
+__device__ __forceinline__ float silu(float x) { return x * sigmoid(x); }
+
 /// x * min(max(x / 6 + 1/2, 0), 1). The saturation turns NaN into 0, the product brings it back.
 __device__ __forceinline__ float hard_swish(float x) { return x * __saturatef(fmaf(x, 1.0F / 6.0F, 0.5F)); }
 
@@ -38,7 +40,7 @@ __device__ __forceinline__ void apply(const Activation& activation, float (&valu
     case ActivationKind::Sigmoid:
       return each([](float x) { return sigmoid(x); });
     case ActivationKind::Silu:
-      return each([](float x) { return x * sigmoid(x); });
+      return each([](float x) { return silu(x); });
     case ActivationKind::HardSwish:
       return each([](float x) { return hard_swish(x); });
     case ActivationKind::LeakyRelu:
@@ -46,6 +48,22 @@ __device__ __forceinline__ void apply(const Activation& activation, float (&valu
     case ActivationKind::Tanh:
     case ActivationKind::Elu:
       return each([&](float x) { return tanh_or_elu<float>(activation.kind, alpha, x); });
+  }
+}
+
+/// The same in kernels that are compiled for clips, and again for is_swish(): less code, and for clips no branch.
+template <bool kSwish, int kCount>
+__device__ __forceinline__ void activate(const Activation& activation, float (&values)[kCount]) {
+  const auto each = [&](auto function) {
+#pragma unroll
+    for (float& value : values) value = function(value);
+  };
+  if constexpr (!kSwish) {
+    each([clip = Clip{activation.lo, activation.hi}](float x) { return apply(clip, x); });
+  } else if (activation.kind == ActivationKind::Silu) {
+    each([](float x) { return silu(x); });
+  } else {
+    each([](float x) { return hard_swish(x); });
   }
 }
 

@@ -37,6 +37,12 @@ struct Activation {
   constexpr explicit Activation(ActivationKind which, float factor = 0.0F) : kind(which), alpha(factor) {}
 };
 
+constexpr bool is_clip(const Activation& activation) { return activation.kind == ActivationKind::Clip; }
+/// HardSwish or Silu: what kernels for networks with gates are compiled for, apart from clips (activate()).
+constexpr bool is_swish(const Activation& activation) {
+  return activation.kind == ActivationKind::HardSwish || activation.kind == ActivationKind::Silu;
+}
+
 constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 constexpr int round_up(int a, int b) { return ceil_div(a, b) * b; }
 

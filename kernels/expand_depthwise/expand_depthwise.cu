@@ -52,6 +52,10 @@ constexpr Entry kEntries[] = {
     {Variant::Slice16Bands4, "slice16_bands4", {16, 1, 4}},
     {Variant::Slice16Bands8, "slice16_bands8", {16, 1, 8}},
     {Variant::Slice16Bands16, "slice16_bands16", {16, 1, 16}},
+    {Variant::Slice16Strip7Bands1, "slice16_strip7_bands1", {16, kStripRows, 1}},
+    {Variant::Slice16Strip7Bands2, "slice16_strip7_bands2", {16, kStripRows, 2}},
+    {Variant::Slice16Strip7Bands4, "slice16_strip7_bands4", {16, kStripRows, 4}},
+    {Variant::Slice16Strip7Bands8, "slice16_strip7_bands8", {16, kStripRows, 8}},
     {Variant::Slice32Bands1, "slice32_bands1", {32, 1, 1}},
     {Variant::Slice32Bands2, "slice32_bands2", {32, 1, 2}},
     {Variant::Slice32Bands4, "slice32_bands4", {32, 1, 4}},
@@ -71,7 +75,7 @@ int band_rows(const ExpandDepthwiseParams& p, const Shape& shape) { return ceil_
 /// Output rows of a depthwise thread. Two share most of what a 5x5 window reads; slices of 8 are for maps of so few
 /// pixels that they would leave warps idle.
 int thread_rows(const ExpandDepthwiseParams& p, const Shape& shape) {
-  return p.kernel == 5 && p.stride == 1 && shape.slice == 16 ? 2 : shape.rows;
+  return p.kernel == 5 && p.stride == 1 && shape.slice == 16 && shape.rows == 1 ? 2 : shape.rows;
 }
 
 // Of a hidden tile: whole strips, and the rows and columns that their windows reach.
@@ -108,8 +112,8 @@ Arguments arguments(const ExpandDepthwiseParams& p, const Shape& shape) {
   a.columns = std::clamp(a.tile_columns - p.pad_left, 0, p.w);
   a.by_columns = FastDivision(static_cast<std::uint32_t>(std::max(a.columns, 1)));
   a.by_out_w = FastDivision(static_cast<std::uint32_t>(p.out_w));
-  a.expand_clip = p.expand_clip;
-  a.depthwise_clip = p.depthwise_clip;
+  a.expand_activation = p.expand_activation;
+  a.depthwise_activation = p.depthwise_activation;
   return a;
 }
 
@@ -178,7 +182,9 @@ cudaError_t launch_shape(const ExpandDepthwiseParams& p, const Shape& shape, con
       return launch_shape<kKernel, kSlice, kRows, kCount + 1>(p, shape, buffers, where);
     }
   }
-  return launch_config<Config<kKernel, kSlice, kRows, kBlocksK>>(p, shape, buffers, where);
+  return is_clip(p.expand_activation)
+             ? launch_config<Config<kKernel, kSlice, kRows, kBlocksK>>(p, shape, buffers, where)
+             : launch_config<Config<kKernel, kSlice, kRows, kBlocksK, true>>(p, shape, buffers, where);
 }
 
 template <int kKernel>
@@ -189,6 +195,7 @@ cudaError_t launch_kernel(const ExpandDepthwiseParams& p, const Shape& shape, co
     case 8:
       return launch_shape<kKernel, 8, 1>(p, shape, buffers, where);
     case 16:
+      if (rows == kStripRows) return launch_shape<kKernel, 16, kStripRows>(p, shape, buffers, where);
       if constexpr (kKernel == 5) {
         if (rows == 2) return launch_shape<kKernel, 16, 2>(p, shape, buffers, where);
       }
@@ -218,6 +225,10 @@ bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p, co
   const Shape& shape = entry_of(variant).shape;
   if (p.c_in % 8 != 0 || p.c_in > kMostBlocksK * kBlockK || p.c % shape.slice != 0) return false;
   if (p.kernel != 3 && p.kernel != 5) return false;
+  if (!(is_clip(p.expand_activation) && is_clip(p.depthwise_activation)) &&
+      !(is_swish(p.expand_activation) && is_swish(p.depthwise_activation))) {
+    return false;
+  }
   if (p.stride != 1 && (p.stride != 2 || shape.rows > 1)) return false;
   // Where a window begins is an int, and so are the bytes of an image.
   constexpr std::int64_t kLargest = 1 << 29;
@@ -278,7 +289,9 @@ std::string shape(const ExpandDepthwiseParams& p) {
   text.with("out_h", p.out_h).with("out_w", p.out_w).with("kernel", p.kernel).with("stride", p.stride);
   text.with("pad_top", p.pad_top).with("pad_left", p.pad_left);
   text.with("expand_bias", p.expand_bias).with("depthwise_bias", p.depthwise_bias);
-  return text.with("expand_clip", p.expand_clip).with("depthwise_clip", p.depthwise_clip).take();
+  return text.with("expand_activation", p.expand_activation)
+      .with("depthwise_activation", p.depthwise_activation)
+      .take();
 }
 
 }  // namespace

@@ -10,15 +10,15 @@
 
 namespace mobicuda::kernels {
 
-// hidden[n, iy, ix, c] = clip_e(sum_i x[n, iy, ix, i] * w_e[c, i] + bias_e[c]), rounded to elem
-// y[n, oy, ox, c] = clip_d(sum_{ky, kx} hidden[n, oy * stride + ky - pad_top, ox * stride + kx - pad_left, c]
+// hidden[n, iy, ix, c] = activation_e(sum_i x[n, iy, ix, i] * w_e[c, i] + bias_e[c]), rounded to elem
+// y[n, oy, ox, c] = activation_d(sum_{ky, kx} hidden[n, oy * stride + ky - pad_top, ox * stride + kx - pad_left, c]
 //                                       * w_d[ky, kx, c] + bias_d[c])
 // NHWC; hidden pixels outside the image count as zero. Sums in float. The first two layers of an inverted residual
 // block in one launch: the hidden tensor never leaves the multiprocessor.
 
 /// A block computes a slice of SliceN hidden channels over a band of output rows; BandsN: the image is cut into that
-/// many bands. Slice32Strip7: a thread walks down up to 7 output rows, stride 1 only; the others are for few images
-/// or stride 2. kernels/expand_depthwise/README.md says which to use when.
+/// many bands. Strip7: a thread walks down up to 7 output rows, stride 1 only; the others are for few images or stride
+/// 2. kernels/expand_depthwise/README.md says which to use when.
 enum class ExpandDepthwiseVariant : std::uint8_t {
   Slice8Bands1,
   Slice8Bands2,
@@ -28,6 +28,10 @@ enum class ExpandDepthwiseVariant : std::uint8_t {
   Slice16Bands4,
   Slice16Bands8,
   Slice16Bands16,
+  Slice16Strip7Bands1,
+  Slice16Strip7Bands2,
+  Slice16Strip7Bands4,
+  Slice16Strip7Bands8,
   Slice32Bands1,
   Slice32Bands2,
   Slice32Bands4,
@@ -48,8 +52,8 @@ struct ExpandDepthwiseParams {
   int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   bool expand_bias = false;
   bool depthwise_bias = false;
-  Clip expand_clip{};
-  Clip depthwise_clip{};
+  Activation expand_activation{};  ///< both are clips, or both HardSwish or Silu
+  Activation depthwise_activation{};
 };
 
 std::span<const ExpandDepthwiseVariant> expand_depthwise_variants();

@@ -8,6 +8,7 @@
 // weights | depthwise weights | biases | hidden tile(s).
 #pragma once
 
+#include "kernels/common/activation.cuh"
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/common/direct_operands.cuh"
 #include "kernels/common/fast_division.cuh"
@@ -49,13 +50,15 @@ struct Arguments {
   int buffers;  ///< hidden tiles: 1 or 2
   FastDivision by_columns;
   FastDivision by_out_w;
-  Clip expand_clip, depthwise_clip;
+  Activation expand_activation, depthwise_activation;
 };
 
 /// kKernel: rows and columns of a window. kSlice: channels of a block. kRows: output rows of a depthwise thread; more
-/// than 1 for stride 1 only. kBlocksK: one of kBlockCounts.
-template <int kKernel_, int kSlice_, int kRows_, int kBlocksK_>
+/// than 1 for stride 1 only. kBlocksK: one of kBlockCounts. kSwish: is_swish() of both activations, which else are
+/// clips.
+template <int kKernel_, int kSlice_, int kRows_, int kBlocksK_, bool kSwish_ = false>
 struct Config {
+  static constexpr bool kSwish = kSwish_;
   static constexpr int kKernel = kKernel_;
   static constexpr int kSlice = kSlice_;
   static constexpr int kRows = kRows_;
@@ -66,7 +69,8 @@ struct Config {
   static constexpr int kVectors = kSlice / kVector;
   static constexpr int kTaps = kKernel * kKernel;
   // What registers have room for beside the pixels of kBlocksK blocks and the sums.
-  static constexpr bool kReadsAhead = kBlocksK < kMostBlocksK;     ///< the next image's first pixels
+  static constexpr bool kReadsAhead = kBlocksK < kMostBlocksK;  ///< the next image's first pixels
+  static constexpr bool kOverlaps = kBlocksK <= 3;  ///< the warp's next pixels arrive while it expands these
   static constexpr bool kKeepsTaps = kKernel == 3 && kReadsAhead;  ///< for all images
   // Bytes of the parts of shared memory.
   static constexpr int kExpandBytes = kGroups * kBlocksK * 32 * 16;
@@ -180,8 +184,9 @@ __device__ __forceinline__ void expand_pixels(const Arguments& a, const Pixels<C
     for (int e = 0; e < C::kRun; ++e) {
       values[e] = sum[0][e / 2][2 * i + e % 2];
       if constexpr (C::kChains == 2) values[e] += sum[1][e / 2][2 * i + e % 2];
-      values[e] = apply(a.expand_clip, values[e] + bias[e]);
+      values[e] += bias[e];
     }
+    activate<C::kSwish>(a.expand_activation, values);
     if (place.inside[i]) store_halves(hidden + place.to[i], values);
   }
 }
@@ -202,10 +207,12 @@ __device__ __forceinline__ void begin_sums(float (&sums)[kRows][kVector], const 
 }
 
 /// 4 channels of an output, 4 halves at `to`.
+template <class C>
 __device__ __forceinline__ void store_output(const Arguments& a, const float (&sums)[kVector], char* to) {
   float values[kVector];
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) values[v] = apply(a.depthwise_clip, sums[v]);
+  for (int v = 0; v < kVector; ++v) values[v] = sums[v];
+  activate<C::kSwish>(a.depthwise_activation, values);
   *reinterpret_cast<uint2*>(to) = pack<__half, uint2>(values);
 }
 
@@ -234,7 +241,7 @@ __device__ __forceinline__ void convolve_strip(const Arguments& a, const __half*
       }
     }
     const int done = iy - (C::kKernel - 1);
-    if (done >= 0 && done < rows) store_output(a, sums[done], to + done * out_row_bytes);
+    if (done >= 0 && done < rows) store_output<C>(a, sums[done], to + done * out_row_bytes);
   }
 }
 
@@ -265,7 +272,7 @@ __device__ __forceinline__ void convolve_strip(const Arguments& a, const __half*
   }
 #pragma unroll
   for (int row = 0; row < C::kRows; ++row) {
-    if (row < rows) store_output(a, sums[row], to + row * out_row_bytes);
+    if (row < rows) store_output<C>(a, sums[row], to + row * out_row_bytes);
   }
 }
 
@@ -329,12 +336,17 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   for (;;) {
     Place at = place;
     for (int fragment = warp; fragment < fragments; fragment += warps) {
-      if (fragment != warp) {
-        at = place_of<C>(a, fragment, pixels, first_row, first_row - top);
+      const Pixels<C::kBlocksK> these = ahead;
+      const Place here = at;
+      const auto load_next = [&] {
+        if (fragment + warps >= fragments) return;
+        at = place_of<C>(a, fragment + warps, pixels, first_row, first_row - top);
         const char* const other[2] = {picture + at.from[0], picture + at.from[1]};
         load_pixels(a, other, ahead);
-      }
-      expand_pixels<C>(a, ahead, at, expand_weights, biases, hidden);
+      };
+      if constexpr (C::kOverlaps) load_next();
+      expand_pixels<C>(a, these, here, expand_weights, biases, hidden);
+      if constexpr (!C::kOverlaps) load_next();
     }
     n += picture_step;
     picture += picture_step * picture_bytes;

@@ -28,16 +28,33 @@ inline void put_float(unsigned char* to, const float* from, int index) {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// ReLU6, ReLU and the like after expand, where there is one, and after depthwise.
-inline bool clips_from_zero(const InvertedResidualParams& p) {
-  const auto fits = [](Clip clip) { return clip.lo == 0.0F && clip.hi >= 0.0F; };
-  return (!p.expand || fits(p.expand_clip)) && fits(p.depthwise_clip);
+/// Whether the activations of hidden values are of that kind: after expand, where there is one, and after depthwise.
+inline bool hidden_are(const InvertedResidualParams& p, ActivationKind kind) {
+  return (!p.expand || p.expand_activation.kind == kind) && p.depthwise_activation.kind == kind;
+}
+inline bool clips(const InvertedResidualParams& p) { return hidden_are(p, ActivationKind::Clip); }
+inline bool hard_swishes(const InvertedResidualParams& p) { return hidden_are(p, ActivationKind::HardSwish); }
+
+/// The bounds of one that is a clip.
+inline Clip clip_of(const Activation& activation) { return {activation.lo, activation.hi}; }
+
+/// ReLU6, ReLU and the like after expand, where there is one, and after depthwise, or HardSwish where Config has it.
+template <class Config>
+bool activations_fit(const InvertedResidualParams& p, const Config& config) {
+  if constexpr (requires { config.hard_swish; }) {
+    if (config.hard_swish != 0) return hard_swishes(p);
+  }
+  const auto fits = [](const Activation& clip) { return clip.lo == 0.0F && clip.hi >= 0.0F; };
+  return clips(p) && (!p.expand || fits(p.expand_activation)) && fits(p.depthwise_activation);
 }
 
-/// Of hidden values, finite: infinite ones would meet the zeros of the depthwise convolution's diagonal matrices.
-inline float hidden_bound(const InvertedResidualParams& p) {
+/// Of hidden values, finite: infinite ones would meet the zeros of the depthwise convolution's diagonal matrices. All
+/// bits where they are hard-swished (hidden_halves.cuh).
+inline __half2 hidden_bound(const InvertedResidualParams& p) {
   constexpr float kLargestHalf = 65504.0F;
-  return std::min(p.expand_clip.hi, kLargestHalf);
+  if (!hard_swishes(p)) return __float2half2_rn(std::min(p.expand_activation.hi, kLargestHalf));
+  constexpr unsigned short kAllBits = 0xFFFF;
+  return __half2_raw{kAllBits, kAllBits};
 }
 
 /// The element, and exactly the channels that a variant's Config has.

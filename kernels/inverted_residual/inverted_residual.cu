@@ -16,6 +16,7 @@
 
 #include "kernels/common/table_parts.h"
 #include "kernels/inverted_residual/families.h"
+#include "kernels/inverted_residual/host.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -128,7 +129,7 @@ class MadeVariants {
 
  private:
   using Key =
-      std::tuple<std::size_t, Elem, std::array<int, 15>, std::array<std::uint32_t, 6>, std::array<std::size_t, 9>>;
+      std::tuple<std::size_t, Elem, std::array<int, 17>, std::array<std::uint32_t, 6>, std::array<std::size_t, 9>>;
   static constexpr std::size_t kMost = 4096;
 
   static Key key_of(std::size_t family, const InvertedResidualParams& p, const DeviceTraits& gpu) {
@@ -137,9 +138,10 @@ class MadeVariants {
     return {family,
             p.elem,
             {p.n, p.h, p.w, p.c_in, p.c_hidden, p.c_out, p.out_h, p.out_w, p.kernel, p.stride, p.pad_top, p.pad_left,
-             p.expand ? 1 : 0, p.residual ? 1 : 0, p.split ? 1 : 0},
-            {bits(p.expand_clip.lo), bits(p.expand_clip.hi), bits(p.depthwise_clip.lo), bits(p.depthwise_clip.hi),
-             bits(p.project_clip.lo), bits(p.project_clip.hi)},
+             p.expand ? 1 : 0, p.residual ? 1 : 0, p.split ? 1 : 0, static_cast<int>(p.expand_activation.kind),
+             static_cast<int>(p.depthwise_activation.kind)},
+            {bits(p.expand_activation.lo), bits(p.expand_activation.hi), bits(p.depthwise_activation.lo),
+             bits(p.depthwise_activation.hi), bits(p.project_clip.lo), bits(p.project_clip.hi)},
             {size(gpu.capability), size(gpu.code), gpu.wgmma_code ? 1U : 0U, size(gpu.multiprocessors),
              gpu.shared_bytes_per_block, gpu.shared_bytes_per_multiprocessor, gpu.reserved_shared_bytes,
              size(gpu.cluster_blocks), size(gpu.large_cluster_blocks)}};
@@ -170,6 +172,10 @@ bool is_sane(const InvertedResidualParams& p) {
   return fits_int(p);
 }
 
+bool runs_activations(const InvertedResidualFamily& family, const InvertedResidualParams& p) {
+  return inverted_host::clips(p) || (family.hard_swish && inverted_host::hard_swishes(p));
+}
+
 }  // namespace
 
 std::span<const Variant> inverted_residual_variants() { return entry_table().variants; }
@@ -188,8 +194,9 @@ bool supports(Variant variant, const InvertedResidualParams& params, const Devic
   if (!is_sane(params)) return false;
   if (is_specialised(variant)) {
     const auto [made, family] = specialised(variant);
-    return family.supports(made.values, params, gpu);
+    return runs_activations(family, params) && family.supports(made.values, params, gpu);
   }
+  if (!inverted_host::clips(params)) return false;
   if (static_cast<std::size_t>(variant) >= entry_table().entries.size()) return false;
   const InvertedResidualEntry& entry = entry_of(variant);
   if (entry.supports == nullptr) return false;  // left out of the build: kAllVariants
@@ -202,6 +209,7 @@ std::vector<Variant> inverted_residual_specialised(Variant family, const Inverte
   if (!gpu.compiles || !is_sane(params)) return {};
   for (std::size_t i = 0; i < families().size(); ++i) {
     if (families()[i]->variant != family) continue;
+    if (!runs_activations(*families()[i], params)) return {};
     return made.find(i, params, gpu, [&] {
       std::vector<Variant> found;
       for (const ConfigValues& values : families()[i]->configurations(params, gpu)) {
@@ -294,8 +302,8 @@ std::string shape(const InvertedResidualParams& p) {
   text.with("kernel", p.kernel).with("stride", p.stride).with("pad_top", p.pad_top).with("pad_left", p.pad_left);
   text.with("expand", p.expand).with("residual", p.residual);
   if (p.split) text.with("split", p.split);
-  if (p.expand) text.with("expand_clip", p.expand_clip);
-  return text.with("depthwise_clip", p.depthwise_clip).with("project_clip", p.project_clip).take();
+  if (p.expand) text.with("expand_activation", p.expand_activation);
+  return text.with("depthwise_activation", p.depthwise_activation).with("project_clip", p.project_clip).take();
 }
 
 }  // namespace

@@ -13,9 +13,10 @@
 namespace mobicuda::kernels {
 
 // A MobileNetV2 block in one launch, NHWC, half or float:
-//   e = clip(expand x + bias)        1x1, c_in -> c_hidden; without `expand`: e = x
-//   d = clip(depthwise 3x3 e + bias) pixels outside the image count as zero
-//   y = clip(project d + bias [+ x]) 1x1, c_hidden -> c_out
+//   e = activation(expand x + bias)        1x1, c_in -> c_hidden; without `expand`: e = x
+//   d = activation(depthwise 3x3 e + bias) pixels of e outside the image count as zero
+//   y = clip(project d + bias [+ x])       1x1, c_hidden -> c_out
+// Both activations are clips, or both HardSwish, which kernels compiled for it run, in half.
 // e and d are rounded to the element type, as they are between three kernels. Sums are float's, unless the tile says
 // half_sums. The factors of split products are sums of two halves (docs/numerics.md, "Split products").
 
@@ -184,13 +185,13 @@ struct InvertedResidualParams {
   int out_h = 0, out_w = 0;
   int kernel = 3;  ///< rows and columns of a depthwise window; variants run 3
   int stride = 1;
-  int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
-  bool expand = true;             ///< without it c_hidden == c_in
-  bool residual = false;          ///< adds x to y, which has its shape
-  bool split = false;             ///< the 1x1 convolutions may be split products: whatever the input, neither |x| nor
-                                  ///< |d| is above kLargestSplit (split_gemm.h); float only
-  Clip expand_clip{};             ///< no upper bound is 65504 in some families: docs/numerics.md
-  Clip depthwise_clip{};
+  int pad_top = 0, pad_left = 0;   ///< bottom and right padding follow from out_h and out_w
+  bool expand = true;              ///< without it c_hidden == c_in
+  bool residual = false;           ///< adds x to y, which has its shape
+  bool split = false;              ///< the 1x1 convolutions may be split products: whatever the input, neither |x| nor
+                                   ///< |d| is above kLargestSplit (split_gemm.h); float only
+  Activation expand_activation{};  ///< no upper bound is 65504 in some families: docs/numerics.md
+  Activation depthwise_activation{};
   Clip project_clip{};
 };
 

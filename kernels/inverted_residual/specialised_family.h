@@ -22,6 +22,7 @@ struct InvertedResidualFamily {
   std::string_view name;            ///< the first part of its variants' names
   std::string_view header;          ///< of its kernels: CodeName::header
   bool wgmma;                       ///< CodeName::wgmma
+  bool hard_swish;                  ///< whether it runs HardSwish, beside clips
   std::size_t count;                ///< of values
   bool (*is_valid)(const ConfigValues& values);
   bool (*supports)(const ConfigValues& values, const InvertedResidualParams& params, const DeviceTraits& gpu);
@@ -72,28 +73,29 @@ constexpr InvertedResidualFamily family(InvertedResidualVariant variant, std::st
                                         std::vector<ConfigValues> (*configurations)(const InvertedResidualParams&,
                                                                                     const DeviceTraits&),
                                         bool wgmma = false) {
-  return {
-      .variant = variant,
-      .name = name,
-      .header = header,
-      .wgmma = wgmma,
-      .count = kValuesOf<Config>,
-      .is_valid = [](const ConfigValues& values) { return is_valid(config_of<Config>(values)); },
-      .supports = [](const ConfigValues& values, const InvertedResidualParams& params,
-                     const DeviceTraits& gpu) { return supports(config_of<Config>(values), params, gpu); },
-      .packed_bytes = [](const ConfigValues& values) { return packed_bytes(config_of<Config>(values)); },
-      .pack = [](const ConfigValues& values, const InvertedResidualWeights& weights,
-                 void* packed) { pack(config_of<Config>(values), weights, packed); },
-      .kernel_expression = [](const ConfigValues& values) { return kernel_expression(config_of<Config>(values)); },
-      .launch =
-          [](const ConfigValues& values, const void* kernel, const InvertedResidualParams& params, const void* x,
-             const void* packed, void* y, const Launch& where) {
-            return launch(config_of<Config>(values), reinterpret_cast<Kernel>(const_cast<void*>(kernel)), params, x,
-                          packed, y, where);
-          },
-      .configurations = configurations,
-  };
+  return {.variant = variant,
+          .name = name,
+          .header = header,
+          .wgmma = wgmma,
+          .hard_swish = requires(Config config){config.hard_swish;
 }
+, .count = kValuesOf<Config>,
+  .is_valid = [](const ConfigValues& values) { return is_valid(config_of<Config>(values)); },
+  .supports = [](const ConfigValues& values, const InvertedResidualParams& params,
+                 const DeviceTraits& gpu) { return supports(config_of<Config>(values), params, gpu); },
+  .packed_bytes = [](const ConfigValues& values) { return packed_bytes(config_of<Config>(values)); },
+  .pack = [](const ConfigValues& values, const InvertedResidualWeights& weights,
+             void* packed) { pack(config_of<Config>(values), weights, packed); },
+  .kernel_expression = [](const ConfigValues& values) { return kernel_expression(config_of<Config>(values)); },
+  .launch =
+      [](const ConfigValues& values, const void* kernel, const InvertedResidualParams& params, const void* x,
+         const void* packed, void* y, const Launch& where) {
+        return launch(config_of<Config>(values), reinterpret_cast<Kernel>(const_cast<void*>(kernel)), params, x, packed,
+                      y, where);
+      },
+  .configurations = configurations,
+};  // namespace inverted_host
+}  // namespace mobicuda::kernels
 
 /// InvertedResidualFamily::configurations of a function that gives Configs.
 template <auto kConfigurations>

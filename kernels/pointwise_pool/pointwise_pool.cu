@@ -1,10 +1,10 @@
-// Pointwise convolution, clip and global average pool in one launch: variants, limits, launch, and the kernel of the
-// slices of half, with float sums on tensor cores. The others: simt.cuh (exact float),
-// tile.cuh and pointwise_pool/wgmma/wgmma.cu (half, many images).
-// Slices of half: a block owns a slice of channels of every gridDim.y-th image. A warp takes 16 pixels at a time,
-// straight from global memory into registers (direct_operands.cuh), 320 channels of them under way at once, and adds
-// its clipped results up. The warps' sums meet in shared memory and are added in the order of the warps. Shared memory:
-// weights of the slice | bias | two sets of partial sums (warp, channel).
+// Pointwise convolution, activation and global average pool in one launch: variants, limits, launch, and the kernel of
+// the slices of half, with float sums on tensor cores. The others: simt.cuh (exact float), tile.cuh and
+// pointwise_pool/wgmma/wgmma.cu (half, many images). Slices of half: a block owns a slice of channels of every
+// gridDim.y-th image. A warp takes 16 pixels at a time, straight from global memory into registers
+// (direct_operands.cuh), 320 channels of them under way at once, and adds its activated results up. The warps' sums
+// meet in shared memory and are added in the order of the warps. Shared memory: weights of the slice | bias | two sets
+// of partial sums (warp, channel).
 
 #include "kernels/pointwise_pool/pointwise_pool.h"
 
@@ -13,7 +13,7 @@
 #include <iterator>
 #include <limits>
 
-#include "kernels/common/clip.cuh"
+#include "kernels/common/activation.cuh"
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/common/direct_operands.cuh"
 #include "kernels/common/resident_blocks.h"
@@ -46,7 +46,7 @@ constexpr std::int64_t kSharedLimit = least_shared_bytes_from(kOldest);  // so t
 struct Arguments {
   int n, pixels, c_in, c;
   int blocks_k;  ///< a multiple of kAhead
-  Clip clip;
+  Activation activation;
 };
 
 struct Rows {
@@ -65,7 +65,7 @@ __device__ __forceinline__ void load_rows(const char* const (&from)[2], int chan
   if constexpr (kBlock + 1 < kAhead) load_rows<kBlock + 1>(from, channels, rows);
 }
 
-template <int kSlice>
+template <int kSlice, bool kSwish>
 __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
     pointwise_pool_kernel(const Arguments a, const __half* x, const __half* weight, const float* bias, __half* y) {
   constexpr int kGroups = kSlice / 8;
@@ -129,12 +129,17 @@ __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const bool counts = row_of(fragment, i) < a.pixels;
+        float values[kRun];
 #pragma unroll
         for (int e = 0; e < kRun; ++e) {
-          float value = sums[0][e / 2][2 * i + e % 2];
-          if constexpr (kChains == 2) value += sums[1][e / 2][2 * i + e % 2];
-          value = apply(a.clip, value + offsets[lane % 4 * kRun + e]);
-          if (counts) total[e] += value;
+          values[e] = sums[0][e / 2][2 * i + e % 2];
+          if constexpr (kChains == 2) values[e] += sums[1][e / 2][2 * i + e % 2];
+          values[e] += offsets[lane % 4 * kRun + e];
+        }
+        activate<kSwish>(a.activation, values);
+#pragma unroll
+        for (int e = 0; e < kRun; ++e) {
+          if (counts) total[e] += values[e];
         }
       }
     }
@@ -183,14 +188,15 @@ dim3 grid_of(const PointwisePoolParams& p, int slice, int resident) {
 
 template <int kSlice>
 cudaError_t launch_slice(const PointwisePoolParams& p, const Buffers& buffers, const Launch& where) {
-  const auto kernel = pointwise_pool_kernel<kSlice>;
+  const auto kernel =
+      is_clip(p.activation) ? pointwise_pool_kernel<kSlice, false> : pointwise_pool_kernel<kSlice, true>;
   const int warps = std::min(ceil_div(p.pixels, 16), kMaxWarps);
   const auto bytes = static_cast<std::size_t>(shared_bytes(kSlice, p.c_in, warps));
   int resident = 0;
   const cudaError_t status =
       resident_blocks(kernel, warps * 32, bytes, static_cast<std::size_t>(kSharedLimit), resident);
   if (status != cudaSuccess) return status;
-  const Arguments a{p.n, p.pixels, p.c_in, p.c, blocks_k(p.c_in), p.clip};
+  const Arguments a{p.n, p.pixels, p.c_in, p.c, blocks_k(p.c_in), p.activation};
   return launch(kernel, grid_of(p, kSlice, resident), dim3(static_cast<unsigned>(warps * 32)), bytes, where, a,
                 static_cast<const __half*>(buffers.x), static_cast<const __half*>(buffers.packed), buffers.bias,
                 static_cast<__half*>(buffers.y));
@@ -204,7 +210,7 @@ cudaError_t launch_simt(const PointwisePoolParams& p, const Buffers& buffers, co
   const cudaError_t status = resident_blocks(kernel, pooled_simt::kThreads, kBytes, kBytes, resident);
   if (status != cudaSuccess) return status;
   const auto packed_row = static_cast<int>(gemm_packed_bytes(Elem::F32, 1, p.c_in) / sizeof(float));
-  const pooled_simt::Arguments a{p.n, p.pixels, p.c_in, p.c, packed_row, p.clip};
+  const pooled_simt::Arguments a{p.n, p.pixels, p.c_in, p.c, packed_row, {p.activation.lo, p.activation.hi}};
   return launch(kernel, grid_of(p, kSlice, resident), dim3(pooled_simt::kThreads), kBytes, where, a,
                 static_cast<const float*>(buffers.x), static_cast<const float*>(buffers.packed), buffers.bias,
                 static_cast<float*>(buffers.y));
@@ -217,7 +223,8 @@ cudaError_t launch_tile(const PointwisePoolParams& p, const Buffers& buffers, co
   if (status != cudaSuccess) return status;
   const dim3 grid(static_cast<unsigned>(p.c / pooled_tile::kColumns),
                   static_cast<unsigned>(ceil_div(p.n, pooled_tile::kPictures)));
-  const pooled_tile::Arguments a{p.n, p.pixels, p.c_in, p.c, ceil_div(p.c_in, Tile::kBk), p.clip};
+  const pooled_tile::Arguments a{
+      p.n, p.pixels, p.c_in, p.c, ceil_div(p.c_in, Tile::kBk), {p.activation.lo, p.activation.hi}};
   return launch(kernel, grid, dim3(Tile::kThreads), pooled_tile::kSharedBytes, where, a,
                 static_cast<const __half*>(buffers.x), static_cast<const __half*>(buffers.packed), buffers.bias,
                 static_cast<__half*>(buffers.y));
@@ -260,6 +267,8 @@ bool is_simt(Variant variant) { return variant == Variant::SimtSlice8 || variant
 bool suits(Variant variant, const PointwisePoolParams& p) {
   if (static_cast<std::size_t>(variant) >= std::size(kVariants)) return false;
   if (p.elem != (is_simt(variant) ? Elem::F32 : Elem::F16)) return false;
+  const bool clips_only = is_simt(variant) || variant == Variant::Pictures2N128;
+  if (!is_clip(p.activation) && (clips_only || !is_swish(p.activation))) return false;
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
   constexpr int kPaddedChannels = 8;  // the last block's others are left out
   if (p.c % (variant == Variant::WgmmaPaddedN128 ? kPaddedChannels : slice_channels(variant)) != 0) return false;
@@ -369,7 +378,7 @@ cudaError_t launch_on(PointwisePoolVariant variant, const PointwisePoolParams& p
 std::string shape(const PointwisePoolParams& p) {
   table::ShapeText text("pointwise_pool");
   text.with("n", p.n).with("pixels", p.pixels).with("c_in", p.c_in).with("c", p.c).with("bias", p.bias);
-  return text.with("clip", p.clip).take();
+  return text.with("activation", p.activation).take();
 }
 
 }  // namespace

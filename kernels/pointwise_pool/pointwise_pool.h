@@ -10,7 +10,7 @@
 
 namespace mobicuda::kernels {
 
-// y[n, c] = mean over p of clip(sum_i x[n, p, i] * w[c, i] + bias[c])
+// y[n, c] = mean over p of activation(sum_i x[n, p, i] * w[c, i] + bias[c])
 // x NHWC with p = (row, column): a pointwise convolution and the global average pool after it in one launch. Sums and
 // mean in float; the convolution's result is not rounded to elem in between.
 
@@ -36,7 +36,7 @@ struct PointwisePoolParams {
   int pixels = 0;  ///< of an image
   int c_in = 0, c = 0;
   bool bias = false;
-  Clip clip{};
+  Activation activation{};  ///< a clip; HardSwish or Silu too, of half and not of Pictures2N128
 };
 
 std::span<const PointwisePoolVariant> pointwise_pool_variants();

@@ -16,6 +16,15 @@ __device__ __forceinline__ std::uint32_t to_half2(float first, float second) {
   return word;
 }
 
+/// Rounds; what is beyond the largest half becomes that, with its sign. NaN stays NaN. Zero before sm_80.
+__device__ __forceinline__ std::uint32_t to_finite_half2([[maybe_unused]] float first, [[maybe_unused]] float second) {
+  std::uint32_t word = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+#endif
+  return word;
+}
+
 /// min(max(., lo), hi); NaN propagates. Zero before sm_80.
 __device__ __forceinline__ std::uint32_t clip_half2([[maybe_unused]] std::uint32_t halves,
                                                     [[maybe_unused]] std::uint32_t lo,

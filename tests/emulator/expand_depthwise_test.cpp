@@ -34,7 +34,7 @@ TEST_CASE("emulator: expand_depthwise takes several images in a block, the next 
   for (const auto& [kernel, stride] : kWindows) {
     for (const int c_in : {24, 184}) {
       ExpandDepthwiseParams p = same_padded(kManyPictures, 7, 7, c_in, kManyChannels, stride, kernel);
-      p.expand_clip = kExactHidden;
+      p.expand_activation = kExactHidden;
       check_exact(p, integer_data(p, 90), kWholePictures);
     }
   }

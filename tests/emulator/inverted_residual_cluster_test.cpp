@@ -27,6 +27,7 @@ void check_config(Choice& choose) {
       block(1 + choose.upto(1), h, w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, kConfig.stride);
   p.expand = true;
   p.residual = p.residual && choose.flip();
+  set_activations(p, kConfig);
   CAPTURE(p, kConfig.blocks, kConfig.warps);
   Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)));
   const std::vector<float> y = run_config<kConfig>(p, data);
@@ -66,6 +67,11 @@ TEST_CASE("emulator: inverted_residual in clusters equals the oracle for channel
 TEST_CASE("emulator: inverted_residual in large clusters equals the oracle") {
   check_configs<Config{1, 208, 1248, 208, 4, 13, 7, 7, 1, 1}, Config{1, 224, 1344, 224, 4, 14, 7, 7, 1, 1},
                 Config{1, 224, 1344, 448, 4, 14, 7, 7, 1, 1}>();
+}
+
+TEST_CASE("emulator: inverted_residual in clusters equals the oracle with HardSwish") {
+  check_configs<Config{1, 80, 200, 80, 4, 4, 5, 5, 1, 1, 1}, Config{1, 80, 184, 80, 4, 3, 5, 5, 1, 2, 1},
+                Config{2, 40, 240, 80, 4, 3, 6, 5, 1, 1, 1}>();
 }
 
 TEST_CASE("emulator: inverted_residual in clusters equals the oracle for odd hidden channels, and few") {

@@ -24,6 +24,13 @@ std::vector<float> run_config(const Config& config, Kernel kernel, const Inverte
   return y;
 }
 
+/// HardSwish where the configuration is for it.
+template <class Config>
+void set_activations(InvertedResidualParams& p, const Config& config) {
+  if (config.hard_swish == 0) return;
+  p.expand_activation = p.depthwise_activation = kernels::Activation(kernels::ActivationKind::HardSwish);
+}
+
 /// Whether the window of an output sees the pixel.
 inline bool sees(const InvertedResidualParams& p, int oy, int ox, int y, int x) {
   const int dy = y - (oy * p.stride - p.pad_top);

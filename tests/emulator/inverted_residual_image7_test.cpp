@@ -32,7 +32,7 @@ void check_size(Choice& choose, int n, int h, int w) {
   InvertedResidualParams p = block(n, h, w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, 1);
   p.expand = true;
   p.residual = p.residual && choose.upto(3) > 0;
-  if (choose.flip()) p.expand_clip = p.depthwise_clip = kRelu;
+  if (choose.flip()) p.expand_activation = p.depthwise_activation = kRelu;
   CAPTURE(p, kernels::inverted_image7::kernel_expression(kConfig));
   Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)));
   const std::vector<float> y = run_config<kConfig>(p, data);
@@ -163,7 +163,7 @@ TEST_CASE("emulator: the small images' kernel takes no other configurations and 
   CHECK(runs(block(3, 5, 7, 56, 336, 112, 1)));
   CHECK_FALSE(runs(block(3, 7, 8, 56, 336, 112, 1)));
   CHECK_FALSE(runs(block(3, 7, 7, 56, 336, 120, 1)));
-  p.expand_clip = kNone;
+  p.expand_activation = kNone;
   CHECK_FALSE(runs(p));
 }
 

@@ -34,7 +34,8 @@ void check_config(Choice& choose) {
       block(2 + choose.upto(1), kConfig.h, kConfig.w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, kConfig.stride);
   p.expand = true;
   p.residual = p.residual && choose.flip();
-  if (choose.flip()) p.expand_clip = p.depthwise_clip = kRelu;
+  if (choose.flip()) p.expand_activation = p.depthwise_activation = kRelu;
+  set_activations(p, kConfig);
   if (p.stride == 2) {
     p.pad_top = choose.upto(1);
     p.pad_left = choose.upto(1);
@@ -102,6 +103,12 @@ TEST_CASE("emulator: inverted_residual of images equals the oracle for maps of e
                 Config{8, 32, 16, 1, 1, 16, 3, 3, 2, 8, 2, 1}>();
 }
 
+TEST_CASE("emulator: inverted_residual of images equals the oracle with HardSwish") {
+  check_configs<
+      Config{80, 200, 80, 1, 1, 32, 14, 14, 4, 16, 2, 0, 1}, Config{80, 184, 80, 1, 4, 16, 14, 14, 4, 16, 2, 0, 1},
+      Config{8, 40, 8, 1, 2, 32, 9, 11, 3, 16, 1, 1, 1}, Config{40, 240, 80, 2, 1, 32, 28, 28, 4, 16, 2, 0, 1}>();
+}
+
 TEST_CASE("emulator: inverted_residual of images equals the oracle for stride 2") {
   check_configs<Config{32, 192, 56, 2, 1, 64}, Config{48, 288, 80, 2, 2, 32}, Config{72, 432, 120, 2, 1, 32},
                 Config{136, 816, 224, 2, 1, 32, 14, 14, 4, 16, 1}, Config{16, 96, 24, 2, 1, 32, 10, 10, 6, 16, 1},
@@ -161,10 +168,10 @@ TEST_CASE("emulator: every block of MobileNetV2 with small maps has image config
 TEST_CASE("emulator: the image kernel's name for NVRTC has every member of its configuration") {
   CHECK(kernels::inverted_image::kernel_expression({24, 144, 32, 1, 2, 48, 20, 18, 3, 8, 4, 1}) ==
         "mobicuda::kernels::inverted_image::image_kernel<mobicuda::kernels::inverted_image::Shape<"
-        "mobicuda::kernels::inverted_image::Config{24,144,32,1,2,48,20,18,3,8,4,1}>>");
+        "mobicuda::kernels::inverted_image::Config{24,144,32,1,2,48,20,18,3,8,4,1,0}>>");
   CHECK(kernels::inverted_image::kernel_expression({24, 144, 32, 2, 1, 32}) ==
         "mobicuda::kernels::inverted_image::down_kernel<mobicuda::kernels::inverted_image::Shape<"
-        "mobicuda::kernels::inverted_image::Config{24,144,32,2,1,32,14,14,4,16,2,0}>>");
+        "mobicuda::kernels::inverted_image::Config{24,144,32,2,1,32,14,14,4,16,2,0,0}>>");
 }
 
 }  // namespace mobicuda::test

@@ -37,7 +37,7 @@ InvertedResidualParams random_block(Choice& choose) {
     p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, choose.upto(2));
     p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(2));
     p.residual = p.stride == 1 && p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w && choose.flip();
-    if (choose.flip()) p.expand_clip = kRelu;
+    if (choose.flip()) p.expand_activation = kRelu;
     if (p.out_h > 0 && p.out_w > 0) return p;
   }
 }
@@ -67,7 +67,7 @@ void check_config(Choice& choose) {
 
   // Hidden channels are bounded, those that fill up a block as well.
   InvertedResidualParams bounded = p;
-  bounded.expand_clip = kRelu6;
+  bounded.expand_activation = kRelu6;
   bounded.residual = false;
   element = std::numeric_limits<float>::infinity();
   const std::vector<float> with_infinity = run_config<kConfig>(bounded, data);

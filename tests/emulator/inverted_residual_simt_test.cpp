@@ -35,8 +35,8 @@ InvertedResidualParams random_block(Choice& choose) {
     p.out_h = output_extent(h, 3, p.stride, 1, p.pad_top, choose.upto(2));
     p.out_w = output_extent(w, 3, p.stride, 1, p.pad_left, choose.upto(2));
     p.residual = p.residual && p.expand && p.out_h == h && p.out_w == w && choose.upto(3) > 0;
-    p.expand_clip = kClips[choose.upto(2)];
-    p.depthwise_clip = kClips[choose.upto(2)];
+    p.expand_activation = kClips[choose.upto(2)];
+    p.depthwise_activation = kClips[choose.upto(2)];
     p.project_clip = kClips[choose.upto(2)];
     if (p.out_h > 0 && p.out_w > 0) return p;
   }

@@ -26,7 +26,8 @@ InvertedResidualParams random_block(Choice& choose) {
                                    kConfig.c_hidden, kConfig.c_out, kConfig.stride);
   p.expand = true;
   p.residual = p.residual && choose.flip();
-  if (choose.flip()) p.expand_clip = kRelu;
+  if (choose.flip()) p.expand_activation = kRelu;
+  set_activations(p, kConfig);
   return p;
 }
 
@@ -56,7 +57,15 @@ void check_config(Choice& choose) {
   }
 
   // Hidden channels are bounded, those that pad a slice as well.
-  element = p.residual ? 0.0F : std::numeric_limits<float>::infinity();
+  if constexpr (kConfig.hard_swish != 0) {
+    // Of negative infinity it is NaN, and it has no bound behind depthwise.
+    constexpr float kLargestHalf = 65504.0F;
+    element = p.residual ? 0.0F : kLargestHalf;
+    for (float& weight : data.expand) weight *= 4.0F;
+    for (float& weight : data.depthwise) weight *= 0x1p-12F;
+  } else {
+    element = p.residual ? 0.0F : std::numeric_limits<float>::infinity();
+  }
   const std::vector<float> with_infinity = run_config<kConfig>(p, data);
   REQUIRE(std::all_of(with_infinity.begin(), with_infinity.end(), [](float value) { return std::isfinite(value); }));
 }
@@ -108,10 +117,15 @@ TEST_CASE("emulator: small inverted_residual equals the oracle for slices that h
                 Config{64, 136, 64, 1, 8, 2, 32, 1, 1}>();
 }
 
+TEST_CASE("emulator: small inverted_residual equals the oracle with HardSwish") {
+  check_configs<Config{40, 240, 80, 2, 2, 2, 32, 1, 1, 0, 1}, Config{40, 240, 80, 2, 4, 4, 32, 1, 1, 0, 1},
+                Config{24, 72, 24, 1, 4, 8, 48, 2, 1, 0, 1}, Config{16, 88, 40, 1, 2, 4, 32, 1, 1, 0, 1}>();
+}
+
 TEST_CASE("emulator: small inverted_residual names its kernel for NVRTC") {
   CHECK(kernels::inverted_small::kernel_expression(walking(Config{48, 288, 88, 2, 2, 4, 32, 1, 3})) ==
         "mobicuda::kernels::inverted_small::small_kernel<mobicuda::kernels::inverted_small::Shape<"
-        "mobicuda::kernels::inverted_small::Config{48,288,88,2,2,4,32,1,3,1}>>");
+        "mobicuda::kernels::inverted_small::Config{48,288,88,2,2,4,32,1,3,1,0}>>");
 }
 
 TEST_CASE("emulator: small inverted_residual has configurations for B2 to B7 of every width") {
@@ -150,7 +164,7 @@ TEST_CASE("emulator: small inverted_residual has no configuration for what it do
   check_none([](InvertedResidualParams& p) { p.c_in = p.c_out = 20; });
   check_none([](InvertedResidualParams& p) { p.c_hidden = 100; });
   check_none([](InvertedResidualParams& p) { p.c_out = 36; });
-  check_none([](InvertedResidualParams& p) { p.expand_clip = kNone; });
+  check_none([](InvertedResidualParams& p) { p.expand_activation = kNone; });
   check_none([](InvertedResidualParams& p) {
     p.expand = false;
     p.c_hidden = p.c_in;

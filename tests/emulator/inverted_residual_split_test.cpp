@@ -35,8 +35,8 @@ InvertedResidualParams random_block(Choice& choose) {
     p.out_h = output_extent(h, 3, p.stride, 1, p.pad_top, choose.upto(2));
     p.out_w = output_extent(w, 3, p.stride, 1, p.pad_left, choose.upto(2));
     p.residual = p.residual && p.out_h == h && p.out_w == w && choose.upto(3) > 0;
-    p.expand_clip = kClips[choose.upto(2)];
-    p.depthwise_clip = kClips[choose.upto(2)];
+    p.expand_activation = kClips[choose.upto(2)];
+    p.depthwise_activation = kClips[choose.upto(2)];
     p.project_clip = kClips[choose.upto(2)];
     if (p.out_h > 0 && p.out_w > 0) return p;
   }
@@ -71,7 +71,7 @@ void check_config(Choice& choose) {
 template <Config kConfig>
 void check_ranges(Choice& choose) {
   InvertedResidualParams p = random_block<kConfig>(choose);
-  p.expand_clip = p.depthwise_clip = p.project_clip = kNone;
+  p.expand_activation = p.depthwise_activation = p.project_clip = kNone;
   p.residual = false;
   Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)), false);
   // Values between the convolutions are below a half's range then.

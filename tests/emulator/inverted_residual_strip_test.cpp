@@ -26,6 +26,7 @@ void check_config(Choice& choose) {
   const int w = 1 + choose.upto(30 * kConfig.stride);
   InvertedResidualParams p = block(n, h, w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, kConfig.stride);
   p.residual = p.residual && choose.flip();
+  set_activations(p, kConfig);
   CAPTURE(p, kConfig.rows, kConfig.warps, kConfig.blocks);
   Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)));
   const std::vector<float> y = run_config<kConfig>(p, data);
@@ -66,6 +67,11 @@ TEST_CASE("emulator: inverted_residual in strips equals the oracle for channels 
 TEST_CASE("emulator: inverted_residual in strips equals the oracle for any channels that are multiples of 8") {
   check_configs<Config{8, 40, 16, 1, 7, 2, 1}, Config{16, 56, 8, 1, 3, 3, 2}, Config{56, 72, 56, 1, 1, 4, 1},
                 Config{56, 112, 72, 2, 1, 2, 1}, Config{64, 384, 64, 1, 1, 7, 1}, Config{64, 104, 96, 2, 1, 1, 1}>();
+}
+
+TEST_CASE("emulator: inverted_residual in strips equals the oracle with HardSwish") {
+  check_configs<Config{40, 240, 80, 2, 1, 8, 1, 1}, Config{24, 72, 40, 1, 2, 8, 1, 1},
+                Config{16, 16, 16, 1, 2, 4, 2, 1}, Config{16, 56, 24, 2, 2, 4, 1, 1}>();
 }
 
 TEST_CASE("emulator: inverted_residual has strips for the early blocks of every width") {
@@ -114,7 +120,7 @@ TEST_CASE("emulator: inverted_residual has no strips where none runs the block")
   other.elem = kernels::Elem::F32;
   REQUIRE(none(other, h200));
   other = good;
-  other.depthwise_clip.lo = -1.0F;
+  other.depthwise_activation.lo = -1.0F;
   REQUIRE(none(other, h200));
   other = block(8, 56, 56, 24, 24, 24, 1);  // expands to as many channels
   other.expand = true;
@@ -124,7 +130,7 @@ TEST_CASE("emulator: inverted_residual has no strips where none runs the block")
 TEST_CASE("emulator: inverted_residual names a strip's kernel") {
   REQUIRE(kernels::inverted_strip::kernel_expression({8, 48, 16, 2, 4, 8, 1}) ==
           "mobicuda::kernels::inverted_strip::strip_kernel<mobicuda::kernels::inverted_strip::Shape<"
-          "mobicuda::kernels::inverted_strip::Config{8,48,16,2,4,8,1}>>");
+          "mobicuda::kernels::inverted_strip::Config{8,48,16,2,4,8,1,0}>>");
 }
 
 }  // namespace mobicuda::test

@@ -121,7 +121,7 @@ TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as
     CAPTURE(n, c_in, c_out);
     InvertedResidualParams p = block(n, 14, 14, c_in, c_out);
     p.elem = kernels::Elem::F16;
-    p.expand_clip = p.depthwise_clip = {0, 6};
+    p.expand_activation = p.depthwise_activation = kernels::Clip{0, 6};
     CHECK(form_of(p) == BlockForm::Fused);
     CHECK(rule.variant(p).variant == variant);
   }
@@ -203,7 +203,7 @@ TEST_CASE("what needs more shared memory than a GPU has is not taken") {
   constexpr kernels::DeviceTraits kSmall = kernels::traits_of(120, 170);  // 99 KB a block
   InvertedResidualParams p = block(8, 14, 14, 64, 96);
   p.elem = kernels::Elem::F16;
-  p.expand_clip = p.depthwise_clip = {0, 6};
+  p.expand_activation = p.depthwise_activation = kernels::Clip{0, 6};
   CHECK(kernels::supports(Image8K64N96, p, kernels::traits_of(90, 132)));
   CHECK_FALSE(kernels::supports(Image8K64N96, p, kSmall));
   const InvertedResidualVariant taken = Rules(kSmall, {}).variant(p).variant;

@@ -3,6 +3,7 @@
 
 #include <mobicuda/mobicuda.h>
 
+#include "kernels/expand_depthwise/expand_depthwise.h"
 #include "kernels/gated_pointwise/gated_pointwise.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "support/catch.h"
@@ -150,6 +151,7 @@ TEST_CASE("custom: blocks with gates equal the oracle, as one launch and as laye
         CAPTURE(to_string(precision), smooth, form);
         EngineOptions options = guarded(precision);
         options.kernel_variants["gated_project"] = "layers";
+        options.kernel_variants["pair"] = "layers";
         if (!form.empty()) options.kernel_variants["gate"] = form;
         const Graph graph = gated_blocks(smooth);
         check(graph, precision, options);
@@ -164,6 +166,26 @@ TEST_CASE("custom: blocks with gates equal the oracle, as one launch and as laye
         CHECK(count("unary") == 0);
         CHECK(count("depthwise_conv/strip5x5") == 2);
       }
+    }
+  }
+}
+
+TEST_CASE("custom: expansions before a gate equal the oracle in one launch with the depthwise convolution",
+          "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
+  for (const bool smooth : {false, true}) {
+    for (const kernels::ExpandDepthwiseVariant variant : kernels::expand_depthwise_variants()) {
+      CAPTURE(smooth, kernels::name(variant));
+      EngineOptions options = guarded(Precision::Fp16);
+      options.kernel_variants["expand_depthwise"] = kernels::name(variant);
+      const Graph graph = gated_blocks(smooth);
+      check(graph, Precision::Fp16, options);
+      const auto engine = make_custom_backend()->compile(graph, options);
+      const auto pairs = std::count_if(engine->layers().begin(), engine->layers().end(), [](const LayerInfo& layer) {
+        return layer.kernel.starts_with("expand_depthwise/");
+      });
+      // The second one has stride 2.
+      CHECK(pairs == (kernels::name(variant).find("strip7") == std::string_view::npos ? 2 : 1));
     }
   }
 }

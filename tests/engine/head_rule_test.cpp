@@ -23,7 +23,7 @@ PointwisePoolParams head(Elem elem, int n) {
   p.c_in = 320;
   p.c = 1280;
   p.bias = true;
-  p.clip = {0.0F, 6.0F};
+  p.activation = kernels::Clip{0.0F, 6.0F};
   return p;
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("all that a time depends on is in the text of a shape") {
   p.c_in = 320;
   p.c = 1280;
   p.bias = true;
-  p.clip = {0.0F, 6.0F};
+  p.activation = kernels::Clip{0.0F, 6.0F};
   CHECK(kernels::kernel_of(p).shape(p) == "pointwise_pool n=2 pixels=49 c_in=320 c=1280 bias=1 clip=[0,6]");
 }
 

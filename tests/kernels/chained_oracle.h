@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/window_case.h"
+#include "support/activation.h"
 #include "support/conv_oracle.h"
 #include "support/oracle.h"
 #include "support/tolerance.h"
@@ -35,9 +36,10 @@ inline Tensor exact(const std::vector<float>& x) {
   return tensor;
 }
 
-/// One of the convolutions; errors of the input pass with |weight|, clipping does not enlarge them.
-inline Tensor convolve(const OracleConv& p, Store store, double gamma, const Tensor& x,
-                       const std::vector<float>& weight, const std::vector<float>& bias,
+/// One of the convolutions with its activation, whatever p.clip is; errors of the input pass with |weight|, and with
+/// the activation's slope.
+inline Tensor convolve(const OracleConv& p, const kernels::Activation& activation, Store store, double gamma,
+                       const Tensor& x, const std::vector<float>& weight, const std::vector<float>& bias,
                        const Tensor* residual = nullptr) {
   const auto pixels = count_of(p.n, p.out_h, p.out_w, 1);
   const auto c_out = static_cast<std::size_t>(p.c_out);
@@ -74,9 +76,9 @@ inline Tensor convolve(const OracleConv& p, Store store, double gamma, const Ten
         }
       }
       if (residual != nullptr) add(*residual, at, 1.0);
-      y.value[at] = p.clip(value);
-      y.rounded[at] = to_half(p.clip(rounded_value));
-      y.bound[at] = carried + hard_bound(gamma, magnitude, std::abs(y.value[at]) + carried, store);
+      y.value[at] = activate(activation, value);
+      y.rounded[at] = to_half(activate(activation, rounded_value));
+      y.bound[at] = activated_bound(activation, value, carried + gamma * magnitude, store);
     }
   });
   return y;

@@ -11,6 +11,7 @@
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/expand_depthwise/expand_depthwise.h"
 #include "kernels/gemm/gemm.h"
+#include "support/activation.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
@@ -25,9 +26,8 @@ namespace mobicuda::kernels {
 inline std::ostream& operator<<(std::ostream& out, const ExpandDepthwiseParams& p) {
   return out << test::to_string(p.elem) << " n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c_in << " -> " << p.out_h
              << 'x' << p.out_w << 'x' << p.c << " kernel " << p.kernel << " stride " << p.stride << " pad " << p.pad_top
-             << ',' << p.pad_left << " bias " << p.expand_bias << ',' << p.depthwise_bias << " clip "
-             << p.expand_clip.lo << ".." << p.expand_clip.hi << ", " << p.depthwise_clip.lo << ".."
-             << p.depthwise_clip.hi;
+             << ',' << p.pad_left << " bias " << p.expand_bias << ',' << p.depthwise_bias << ' ' << p.expand_activation
+             << ' ' << p.depthwise_activation;
 }
 
 }  // namespace mobicuda::kernels
@@ -51,6 +51,19 @@ struct Window {
 };
 inline constexpr Window kWindows[] = {{3, 1}, {3, 2}, {5, 1}, {5, 2}};
 
+/// Activations of hidden values and results that are no clips.
+inline constexpr std::pair<kernels::ActivationKind, kernels::ActivationKind> kCurved[] = {
+    {kernels::ActivationKind::HardSwish, kernels::ActivationKind::HardSwish},
+    {kernels::ActivationKind::Silu, kernels::ActivationKind::Silu},
+    {kernels::ActivationKind::Silu, kernels::ActivationKind::HardSwish}};
+
+inline ExpandDepthwiseParams with_activations(
+    ExpandDepthwiseParams p, const std::pair<kernels::ActivationKind, kernels::ActivationKind>& kinds) {
+  p.expand_activation = kernels::Activation(kinds.first);
+  p.depthwise_activation = kernels::Activation(kinds.second);
+  return p;
+}
+
 /// Of EfficientNet-Lite0, FBNet-C and MNASNet 1.3 at 224 x 224.
 inline constexpr ExpandLayer kExpand5x5[] = {
     {56, 24, 144, 2},  {56, 32, 96, 2},   {28, 40, 240, 1},  {28, 32, 192, 1},  {28, 32, 192, 2},  {28, 56, 168, 1},
@@ -66,8 +79,6 @@ inline std::size_t count_of(int n, int h, int w, int c) {
 inline int taps(const ExpandDepthwiseParams& p) { return p.kernel * p.kernel; }
 inline std::size_t input_count(const ExpandDepthwiseParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
 inline std::size_t output_count(const ExpandDepthwiseParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c); }
-
-inline OracleClip oracle_of(Clip clip) { return {static_cast<double>(clip.lo), static_cast<double>(clip.hi)}; }
 
 /// Inputs as stored, on the host.
 struct Data {
@@ -107,13 +118,10 @@ inline Expected expected_of(const ExpandDepthwiseParams& p, const Data& data) {
   expand.w = expand.out_w = p.w;
   expand.c_in = p.c_in;
   expand.c_out = p.c;
-  expand.clip = oracle_of(p.expand_clip);
-  const Oracle hidden = conv2d(expand, data.x, data.expand, data.expand_bias);
-  const std::vector<double> hidden_bound =
-      hard_bounds(gamma_tensor_core(p.c_in), hidden.magnitude, hidden.value, store);
+  const Oracle sums = conv2d(expand, data.x, data.expand, data.expand_bias);
+  const ActivatedOracle hidden(p.expand_activation, sums, gamma_tensor_core(p.c_in), store);
 
   const double depthwise_gamma = gamma(taps(p));
-  const OracleClip clip = oracle_of(p.depthwise_clip);
   const auto channels = static_cast<std::size_t>(p.c);
   Expected expected{std::vector<double>(output_count(p)), std::vector<double>(output_count(p))};
   parallel_for(expected.value.size() / channels, [&](std::size_t pixel) {
@@ -136,13 +144,12 @@ inline Expected expected_of(const ExpandDepthwiseParams& p, const Data& data) {
         const auto weight =
             static_cast<double>(data.depthwise[c * static_cast<std::size_t>(taps(p)) + static_cast<std::size_t>(tap)]);
         value += weight * hidden.value[at];
-        magnitude += std::abs(weight) * (std::abs(hidden.value[at]) + hidden_bound[at]);
-        inherited += std::abs(weight) * hidden_bound[at];
+        magnitude += std::abs(weight) * (std::abs(hidden.value[at]) + hidden.allowed[at]);
+        inherited += std::abs(weight) * hidden.allowed[at];
       }
-      value = clip(value);
-      const double before_store = inherited + depthwise_gamma * magnitude;
-      expected.value[pixel * channels + c] = value;
-      expected.bound[pixel * channels + c] = hard_bound(1.0, before_store, value, store);
+      expected.value[pixel * channels + c] = activate(p.depthwise_activation, value);
+      expected.bound[pixel * channels + c] =
+          activated_bound(p.depthwise_activation, value, inherited + depthwise_gamma * magnitude, store);
     }
   });
   return expected;
@@ -237,7 +244,7 @@ inline ExpandDepthwiseParams same_padded(int n, int h, int w, int c_in, int c, i
   p.out_h = output_extent(h, kernel, stride, 1, kernel / 2, kernel / 2);
   p.out_w = output_extent(w, kernel, stride, 1, kernel / 2, kernel / 2);
   p.expand_bias = p.depthwise_bias = true;
-  p.expand_clip = p.depthwise_clip = kRelu6;
+  p.expand_activation = p.depthwise_activation = kRelu6;
   return p;
 }
 
@@ -264,8 +271,8 @@ inline ExpandDepthwiseParams random_shape(Choice& choose) {
     p.out_w = output_extent(p.w, p.kernel, p.stride, 1, p.pad_left, choose.upto(3));
     p.expand_bias = choose.flip();
     p.depthwise_bias = choose.flip();
-    p.expand_clip = kClips[choose.upto(2)];
-    p.depthwise_clip = kClips[choose.upto(2)];
+    p.expand_activation = kClips[choose.upto(2)];
+    p.depthwise_activation = kClips[choose.upto(2)];
     const std::size_t hidden_count = count_of(p.n, p.h, p.w, p.c);
     if (p.out_h > 0 && p.out_w > 0 && hidden_count <= kLargest && output_count(p) <= kLargest) return p;
   }

@@ -51,12 +51,32 @@ TEST_CASE("expand_depthwise equals the oracle on random shapes") {
   }
 }
 
+TEST_CASE("expand_depthwise equals the oracle with HardSwish and Silu", "[sanitize]") {
+  const std::uint32_t shapes = when_emulated_fewer(40U);
+  Choice choose(9);
+  for (std::uint32_t i = 0; i < shapes; ++i) {
+    const ExpandDepthwiseParams p = with_activations(random_shape(choose), kCurved[i % std::size(kCurved)]);
+    CAPTURE(i);
+    check_against_oracle(p, random_data(p, 5000 + 10 * i));
+  }
+  std::uint32_t seed = 8000;
+  for (const ExpandLayer& layer : kExpand5x5) {
+    for (const auto& kinds : kCurved) {
+      const auto plain = same_padded(1, layer.size, layer.size, layer.c_in, layer.c, layer.stride, 5);
+      if (is_emulated() && output_count(plain) > (1U << 15U)) continue;
+      const ExpandDepthwiseParams p = with_activations(plain, kinds);
+      check_against_oracle(p, random_data(p, seed));
+      seed += 10;
+    }
+  }
+}
+
 TEST_CASE("expand_depthwise is exact on small whole numbers", "[sanitize]") {
   const std::uint32_t shapes = when_emulated_fewer(40U);
   Choice choose(5);
   for (std::uint32_t i = 0; i < shapes; ++i) {
     ExpandDepthwiseParams p = random_shape(choose);
-    p.expand_clip = kExactHidden;
+    p.expand_activation = kExactHidden;
     CAPTURE(i);
     check_exact(p, integer_data(p, 50 + 10 * i));
   }
@@ -66,17 +86,17 @@ TEST_CASE("expand_depthwise is exact at every batch, odd size and border of its 
   for (const auto& [kernel, stride] : kWindows) {
     for (int n = 1; n <= 8; ++n) {
       ExpandDepthwiseParams p = same_padded(n, 7, 9, 24, 32, stride, kernel);
-      p.expand_clip = kExactHidden;
+      p.expand_activation = kExactHidden;
       check_exact(p, integer_data(p, 60));
     }
     for (int size = 1; size <= 17; ++size) {
       ExpandDepthwiseParams p = same_padded(2, size, 18 - size, 40, 32, stride, kernel);
-      p.expand_clip = kExactHidden;
+      p.expand_activation = kExactHidden;
       check_exact(p, integer_data(p, 61));
     }
     for (int c_in = 8; c_in <= 256; c_in += 8) {
       ExpandDepthwiseParams p = same_padded(1, 5, 6, c_in, 32, stride, kernel);
-      p.expand_clip = kExactHidden;
+      p.expand_activation = kExactHidden;
       check_exact(p, integer_data(p, 62));
     }
   }
@@ -92,8 +112,8 @@ TEST_CASE("expand_depthwise is exact for every padding, windows wholly outside a
         p.out_h = output_extent(p.h, kernel, stride, 1, top, kernel + 2 - left);
         p.out_w = output_extent(p.w, kernel, stride, 1, left, kernel + 2 - top);
         if (p.out_h == 0 || p.out_w == 0) continue;
-        p.expand_clip = kExactHidden;
-        p.depthwise_clip = kNone;
+        p.expand_activation = kExactHidden;
+        p.depthwise_activation = kNone;
         check_exact(p, integer_data(p, 31));
       }
     }
@@ -103,13 +123,13 @@ TEST_CASE("expand_depthwise is exact for every padding, windows wholly outside a
 TEST_CASE("expand_depthwise takes many pictures in each block") {
   for (const auto& [kernel, stride] : kWindows) {
     ExpandDepthwiseParams p = same_padded(20011, 3, 4, 8, 32, stride, kernel);
-    p.expand_clip = kExactHidden;
+    p.expand_activation = kExactHidden;
     check_exact(p, integer_data(p, 71));
   }
   for (const int kernel : kKernels) {
     for (const int c_in : {16, 184}) {
       ExpandDepthwiseParams p = same_padded(301, 14, 14, c_in, 64, 1, kernel);
-      p.expand_clip = kExactHidden;
+      p.expand_activation = kExactHidden;
       check_exact(p, integer_data(p, 72));
     }
   }
@@ -117,7 +137,7 @@ TEST_CASE("expand_depthwise takes many pictures in each block") {
 
 TEST_CASE("expand_depthwise takes more pictures than a grid's z dimension") {
   ExpandDepthwiseParams p = same_padded(70001, 1, 1, 8, 8, 1);
-  p.expand_clip = kExactHidden;
+  p.expand_activation = kExactHidden;
   check_exact(p, integer_data(p, 73));
 }
 
@@ -146,6 +166,7 @@ TEST_CASE("expand_depthwise passes NaN on, to the windows that see it only", "[s
     data.x[count_of(1, 7, 5, p.c_in)] = kNan;
     data.x[input_count(p) - 1] = kNan;
     check_against_oracle(p, data);
+    for (const auto& kinds : kCurved) check_against_oracle(with_activations(p, kinds), data);
   }
 }
 
@@ -155,7 +176,7 @@ TEST_CASE("expand_depthwise says what it supports, and refuses the rest") {
   REQUIRE(supported(good) == static_cast<int>(kernels::expand_depthwise_variants().size()));
   ExpandDepthwiseParams p = good;
   p.c = 16;
-  REQUIRE(supported(p) == 8);
+  REQUIRE(supported(p) == 12);
   p.c = 24;
   REQUIRE(supported(p) == 3);
   p = good;
@@ -167,6 +188,13 @@ TEST_CASE("expand_depthwise says what it supports, and refuses the rest") {
   REQUIRE(supported(p) == static_cast<int>(kernels::expand_depthwise_variants().size()));
   p = good;
   p.elem = Elem::F32;
+  REQUIRE(supported(p) == 0);
+  p = with_activations(good, kCurved[0]);
+  REQUIRE(supported(p) == static_cast<int>(kernels::expand_depthwise_variants().size()));
+  p.depthwise_activation = kRelu6;
+  REQUIRE(supported(p) == 0);
+  p = good;
+  p.expand_activation = p.depthwise_activation = kernels::Activation(kernels::ActivationKind::Tanh);
   REQUIRE(supported(p) == 0);
   for (const auto& [member, value] :
        std::initializer_list<std::pair<int ExpandDepthwiseParams::*, int>>{{&ExpandDepthwiseParams::h, 0},
@@ -209,6 +237,7 @@ TEST_CASE("expand_depthwise: every variant once", "[race]") {
   };
   race_case::EachOnce<ExpandDepthwiseVariant> each(kernels::expand_depthwise_variants());
   each.run(std::vector{same_padded(2, 17, 19, 72, 64, 1)}, check);
+  each.run(std::vector{with_activations(same_padded(2, 17, 19, 72, 64, 1), kCurved[1])}, check);
   for (const ExpandDepthwiseVariant variant : each.variants()) {
     if (tile(variant).bands != 1) continue;
     each.run_one(variant, std::vector{same_padded(2, 17, 19, 72, 64, 2)}, check);

@@ -13,6 +13,7 @@
 #include "kernels/chained_oracle.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/window_case.h"
+#include "support/activation.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
@@ -27,7 +28,8 @@ namespace mobicuda::kernels {
 inline std::ostream& operator<<(std::ostream& out, const InvertedResidualParams& p) {
   return out << (p.elem == Elem::F32 ? "float" : "half") << " n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c_in
              << " -> " << p.c_hidden << " -> " << p.out_h << 'x' << p.out_w << 'x' << p.c_out << " stride " << p.stride
-             << " pad " << p.pad_top << ',' << p.pad_left << " expand " << p.expand << " residual " << p.residual;
+             << " pad " << p.pad_top << ',' << p.pad_left << " expand " << p.expand << " residual " << p.residual << ' '
+             << p.expand_activation << ' ' << p.depthwise_activation;
 }
 
 }  // namespace mobicuda::kernels
@@ -63,8 +65,6 @@ inline InvertedResidualParams with_split(InvertedResidualParams p, bool split = 
   return p;
 }
 
-inline OracleClip oracle_clip(Clip clip) { return {static_cast<double>(clip.lo), static_cast<double>(clip.hi)}; }
-
 /// The largest number, NaN and infinity apart.
 inline double largest_of(const std::vector<float>& values) {
   double largest = 0.0;
@@ -75,8 +75,8 @@ inline double largest_of(const std::vector<float>& values) {
 }
 
 /// Of sums of `products` products of each row of weights with values up to `x`, behind the clip.
-inline double largest_sum(const std::vector<float>& weights, const std::vector<float>& bias, int products, Clip clip,
-                          double x) {
+inline double largest_sum(const std::vector<float>& weights, const std::vector<float>& bias, int products,
+                          const kernels::Activation& clip, double x) {
   double largest = 0.0;
   for (std::size_t row = 0; row < weights.size() / static_cast<std::size_t>(products); ++row) {
     double sum = bias.empty() ? 0.0 : std::abs(static_cast<double>(bias[row]));
@@ -86,8 +86,7 @@ inline double largest_sum(const std::vector<float>& weights, const std::vector<f
     }
     largest = std::max(largest, sum);
   }
-  const OracleClip clipped = oracle_clip(clip);
-  return std::max(std::abs(clipped(largest)), std::abs(clipped(-largest)));
+  return std::max(std::abs(activate(clip, largest)), std::abs(activate(clip, -largest)));
 }
 
 /// Inputs as stored, on the host.
@@ -98,8 +97,8 @@ struct Data {
     constexpr int kTaps = 9;
     constexpr double kRounding = 1.0 + 0x1p-10;
     const double input = largest_of(x);
-    const double hidden = p.expand ? largest_sum(expand, expand_bias, p.c_in, p.expand_clip, input) : input;
-    return kRounding * largest_sum(depthwise, depthwise_bias, kTaps, p.depthwise_clip, hidden);
+    const double hidden = p.expand ? largest_sum(expand, expand_bias, p.c_in, p.expand_activation, input) : input;
+    return kRounding * largest_sum(depthwise, depthwise_bias, kTaps, p.depthwise_activation, hidden);
   }
 
   kernels::InvertedResidualWeights weights(const InvertedResidualParams& p) const {
@@ -141,14 +140,13 @@ inline Data integer_data(const InvertedResidualParams& p, std::uint32_t seed) {
   return make_data(p, true, [&](std::size_t count) { return random_integers(seed++, count); });
 }
 
-inline OracleConv pointwise(int n, int h, int w, int c_in, int c_out, Clip clip) {
+inline OracleConv pointwise(int n, int h, int w, int c_in, int c_out) {
   OracleConv o;
   o.n = n;
   o.h = o.out_h = h;
   o.w = o.out_w = w;
   o.c_in = c_in;
   o.c_out = c_out;
-  o.clip = oracle_clip(clip);
   return o;
 }
 
@@ -162,13 +160,12 @@ inline Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
     for (double& bound : sums.bound) bound += tiny;
     return sums;
   };
-  const OracleConv expand = pointwise(p.n, p.h, p.w, p.c_in, p.c_hidden, p.expand_clip);
-  const Tensor hidden =
-      p.expand
-          ? with_tiny(convolve(expand, store_of(p.elem), pointwise_gamma(p, p.c_in), x, data.expand, data.expand_bias),
-                      p.c_in, largest_of(data.x), data.expand)
-          : x;
-  OracleConv depthwise = pointwise(p.n, p.h, p.w, p.c_hidden, p.c_hidden, p.depthwise_clip);
+  const OracleConv expand = pointwise(p.n, p.h, p.w, p.c_in, p.c_hidden);
+  const Tensor hidden = p.expand ? with_tiny(convolve(expand, p.expand_activation, store_of(p.elem),
+                                                      pointwise_gamma(p, p.c_in), x, data.expand, data.expand_bias),
+                                             p.c_in, largest_of(data.x), data.expand)
+                                 : x;
+  OracleConv depthwise = pointwise(p.n, p.h, p.w, p.c_hidden, p.c_hidden);
   depthwise.groups = p.c_hidden;
   depthwise.kernel_h = depthwise.kernel_w = 3;
   depthwise.stride_h = depthwise.stride_w = p.stride;
@@ -177,11 +174,11 @@ inline Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   depthwise.out_h = p.out_h;
   depthwise.out_w = p.out_w;
   const double filtered_gamma = p.elem == Elem::F32 ? gamma(kTaps) : gamma_tensor_core(kTaps);
-  const Tensor filtered =
-      convolve(depthwise, store_of(p.elem), filtered_gamma, hidden, data.depthwise, data.depthwise_bias);
-  const OracleConv project = pointwise(p.n, p.out_h, p.out_w, p.c_hidden, p.c_out, p.project_clip);
-  return with_tiny(convolve(project, store_of(p.elem), pointwise_gamma(p, p.c_hidden), filtered, data.project,
-                            data.project_bias, p.residual ? &x : nullptr),
+  const Tensor filtered = convolve(depthwise, p.depthwise_activation, store_of(p.elem), filtered_gamma, hidden,
+                                   data.depthwise, data.depthwise_bias);
+  const OracleConv project = pointwise(p.n, p.out_h, p.out_w, p.c_hidden, p.c_out);
+  return with_tiny(convolve(project, p.project_clip, store_of(p.elem), pointwise_gamma(p, p.c_hidden), filtered,
+                            data.project, data.project_bias, p.residual ? &x : nullptr),
                    p.c_hidden, data.filtered_bound(p), data.project);
 }
 
@@ -271,7 +268,7 @@ inline InvertedResidualParams block(int n, int h, int w, int c_in, int c_hidden,
   p.out_w = output_extent(w, 3, stride, 1, 1, 1);
   p.expand = c_hidden != c_in;
   p.residual = stride == 1 && c_in == c_out;
-  p.expand_clip = p.depthwise_clip = kRelu6;
+  p.expand_activation = p.depthwise_activation = kRelu6;
   p.project_clip = kNone;
   return p;
 }
@@ -303,8 +300,8 @@ inline InvertedResidualParams random_shape(Choice& choose) {
     p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, choose.upto(2));
     p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(2));
     p.residual = p.stride == 1 && p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w;
-    p.expand_clip = kClips[choose.upto(2)];
-    p.depthwise_clip = kClips[choose.upto(2)];
+    p.expand_activation = kClips[choose.upto(2)];
+    p.depthwise_activation = kClips[choose.upto(2)];
     p.project_clip = kClips[choose.upto(2)];
     if (p.out_h == 0 || p.out_w == 0) continue;
     if (for_each_variant(p, [](InvertedResidualVariant) {}) > 0) return p;

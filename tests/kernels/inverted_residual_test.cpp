@@ -122,7 +122,7 @@ TEST_CASE("inverted_residual equals the oracle on blocks of MobileNetV2's channe
     p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(2));
     if (p.out_h == 0 || p.out_w == 0) continue;
     p.residual = p.stride == 1 && p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w && choose.flip();
-    p.depthwise_clip = kClips[choose.upto(2)];
+    p.depthwise_activation = kClips[choose.upto(2)];
     p.project_clip = kClips[choose.upto(2)];
     p.elem = choose.flip() ? Elem::F32 : Elem::F16;
     CAPTURE(i);
@@ -159,8 +159,8 @@ TEST_CASE("inverted_residual equals the oracle on the late blocks' channels in o
         REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
       });
     } else {
-      p.expand_clip = kClips[choose.upto(2)];
-      p.depthwise_clip = kClips[choose.upto(2)];
+      p.expand_activation = kClips[choose.upto(2)];
+      p.depthwise_activation = kClips[choose.upto(2)];
       p.project_clip = kClips[choose.upto(2)];
       check_against_oracle(p, random_data(p, 5000 + 10 * i, i % 4 != 0));
     }
@@ -190,8 +190,8 @@ TEST_CASE("inverted_residual is exact on small whole numbers", "[sanitize]") {
   Choice choose(5);
   for (std::uint32_t i = 0; i < kShapes; ++i) {
     InvertedResidualParams p = random_shape(choose);
-    p.expand_clip = kRelu6;
-    p.depthwise_clip = i % 2 == 0 ? kRelu6 : kNone;
+    p.expand_activation = kRelu6;
+    p.depthwise_activation = i % 2 == 0 ? kRelu6 : kNone;
     p.project_clip = kExactInHalf;
     const Data data = integer_data(p, 50 + i);
     const Tensor oracle = oracle_of(p, data);
@@ -211,8 +211,8 @@ TEST_CASE("inverted_residual adds its input exactly", "[sanitize]") {
     for (InvertedResidualParams p : {block(2, 9, 11, 16, 48, 16, 1), small_block(1, 14, 13, true, 1)}) {
       REQUIRE(p.residual);
       p.elem = elem;
-      p.expand_clip = kRelu6;
-      p.depthwise_clip = kRelu6;
+      p.expand_activation = kRelu6;
+      p.depthwise_activation = kRelu6;
       p.project_clip = kExactInHalf;
       const Data data = integer_data(p, seed += 10);
       const Tensor oracle = oracle_of(p, data);

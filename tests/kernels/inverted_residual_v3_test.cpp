@@ -10,7 +10,7 @@ namespace {
 using namespace inverted_residual_case;
 
 InvertedResidualParams with_relu(InvertedResidualParams p) {
-  p.expand_clip = p.depthwise_clip = kRelu;
+  p.expand_activation = p.depthwise_activation = kRelu;
   return p;
 }
 
@@ -39,7 +39,7 @@ TEST_CASE("inverted_residual runs the blocks of MobileNetV3 in strips") {
     InvertedResidualParams p = block(layer, 1);
     REQUIRE(count_strips(p) >= 1);
     REQUIRE(count_strips(with_relu(p)) == count_strips(p));
-    p.depthwise_clip.lo = -1.0F;
+    p.depthwise_activation.lo = -1.0F;
     REQUIRE(count_strips(p) == 0);
     p = block(layer, 1);
     p.c_out += 8;
@@ -78,13 +78,13 @@ TEST_CASE("inverted_residual equals the oracle on MobileNetV3's channels in othe
     p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(2));
     if (p.out_h == 0 || p.out_w == 0) continue;
     p.residual = p.stride == 1 && p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w && choose.flip();
-    p.expand_clip = kClips[1 + choose.upto(1)];
-    p.depthwise_clip = kClips[1 + choose.upto(1)];
+    p.expand_activation = kClips[1 + choose.upto(1)];
+    p.depthwise_activation = kClips[1 + choose.upto(1)];
     p.project_clip = kClips[choose.upto(2)];
     CAPTURE(i);
     if (i % 2 == 0) {
       p.project_clip = {-2048.0F, 2048.0F};
-      p.expand_clip = p.depthwise_clip = kRelu6;
+      p.expand_activation = p.depthwise_activation = kRelu6;
       const Data data = integer_data(p, 9100 + 10 * i);
       check_exact(p, data, oracle_of(p, data), [](InvertedResidualVariant) { return true; });
     } else {
@@ -105,13 +105,13 @@ TEST_CASE("inverted_residual bounds what ReLU leaves by the largest half where d
     InvertedResidualParams p = block(1, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
     if (!p.expand) return;
     p.residual = false;
-    p.expand_clip = kRelu;
+    p.expand_activation = kRelu;
     p.project_clip = {-2048.0F, 2048.0F};
     Data data = integer_data(p, 9800);
     for (float& x : data.x) x *= 8192.0F;
     std::fill(data.expand_bias.begin(), data.expand_bias.end(), 0.0F);  // hidden values are exact in half
     InvertedResidualParams bounded = p;
-    bounded.expand_clip.hi = kLargestHalf;
+    bounded.expand_activation.hi = kLargestHalf;
     check_exact(p, data, oracle_of(bounded, data), has_diagonals);
   };
   for (const InvertedResidualLayer& layer : kMobileNetV3Blocks) check(layer, 15, 17);

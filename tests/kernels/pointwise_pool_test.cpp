@@ -10,6 +10,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/race_case.h"
+#include "support/activation.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
@@ -23,7 +24,7 @@ namespace mobicuda::kernels {
 
 static std::ostream& operator<<(std::ostream& out, const PointwisePoolParams& p) {
   return out << test::to_string(p.elem) << " n" << p.n << " pixels " << p.pixels << " " << p.c_in << " -> " << p.c
-             << " bias " << p.bias << " clip " << p.clip.lo << ".." << p.clip.hi;
+             << " bias " << p.bias << ' ' << p.activation;
 }
 
 }  // namespace mobicuda::kernels
@@ -31,6 +32,7 @@ static std::ostream& operator<<(std::ostream& out, const PointwisePoolParams& p)
 namespace mobicuda::test {
 namespace {
 
+using kernels::Clip;
 using kernels::PointwisePoolParams;
 using kernels::PointwisePoolVariant;
 
@@ -68,8 +70,7 @@ struct Expected {
 };
 
 Expected expected_of(const PointwisePoolParams& p, const Data& data) {
-  const OracleClip clip{static_cast<double>(p.clip.lo), static_cast<double>(p.clip.hi)};
-  const Oracle pixels = gemm(p.n * p.pixels, p.c, p.c_in, clip, data.x, data.weight, data.bias);
+  const Oracle pixels = gemm(p.n * p.pixels, p.c, p.c_in, {}, data.x, data.weight, data.bias);
   const double pixel_gamma = p.elem == Elem::F32 ? gamma(p.c_in) : gamma_tensor_core(p.c_in);
   const double mean_gamma = gamma(p.pixels);
   const auto channels = static_cast<std::size_t>(p.c);
@@ -81,9 +82,12 @@ Expected expected_of(const PointwisePoolParams& p, const Data& data) {
       double error = 0.0;
       for (std::size_t pixel = 0; pixel < count; ++pixel) {
         const std::size_t at = (n * count + pixel) * channels + c;
-        const double inherited = pixel_gamma * pixels.magnitude[at];
-        sum += pixels.value[at];
-        error += inherited + mean_gamma * (std::abs(pixels.value[at]) + inherited);
+        const double sum_error = pixel_gamma * pixels.magnitude[at];
+        const double inherited = largest_slope(p.activation) * sum_error +
+                                 evaluation_error(p.activation, std::abs(pixels.value[at]) + sum_error);
+        const double value = activate(p.activation, pixels.value[at]);
+        sum += value;
+        error += inherited + mean_gamma * (std::abs(value) + inherited);
       }
       const double mean = sum / p.pixels;
       expected.value.push_back(mean);
@@ -150,7 +154,7 @@ PointwisePoolParams make_params(Elem elem, int n, int pixels, int c_in, int c) {
   p.c_in = c_in;
   p.c = c;
   p.bias = true;
-  p.clip = {0.0F, 6.0F};
+  p.activation = Clip{0.0F, 6.0F};
   return p;
 }
 
@@ -177,6 +181,29 @@ TEST_CASE("pointwise_pool equals the oracle on heads of other widths and sizes o
   }
 }
 
+TEST_CASE("pointwise_pool equals the oracle with HardSwish and Silu", "[sanitize]") {
+  struct Head {
+    int n, pixels, c_in, c;
+  };
+  constexpr Head kHeads[] = {{1, 49, 160, 960}, {9, 49, 160, 960},  {1, 49, 320, 1280}, {7, 49, 320, 1280},
+                             {5, 9, 96, 256},   {11, 25, 416, 128}, {3, 100, 448, 136}, {2, 256, 64, 128}};
+  for (const kernels::ActivationKind kind : {kernels::ActivationKind::HardSwish, kernels::ActivationKind::Silu}) {
+    for (const Head& head : kHeads) {
+      PointwisePoolParams p = make_params(Elem::F16, head.n, head.pixels, head.c_in, head.c);
+      p.activation = kernels::Activation(kind);
+      p.bias = head.c != 256;
+      if (gpu_traits().code >= 80) REQUIRE(supported(p) >= (gpu_traits().wgmma_code ? 2 : 1));
+      check_against_oracle(p, random_data(p, 19));
+    }
+  }
+  PointwisePoolParams p = make_params(Elem::F16, 2, 49, 320, 1280);
+  p.activation = kernels::Activation(kernels::ActivationKind::Tanh);
+  CHECK(supported(p) == 0);
+  p.activation = kernels::Activation(kernels::ActivationKind::Silu);
+  p.elem = Elem::F32;
+  CHECK(supported(p) == 0);
+}
+
 TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
   const std::uint32_t shapes = when_emulated_fewer(60U);
   constexpr int kPixels[] = {1, 2, 9, 15, 16, 17, 25, 47, 48, 49, 100, 127, 128, 129, 256, 300};
@@ -188,7 +215,7 @@ TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
     for (std::uint32_t i = 0; i < shapes; ++i) {
       PointwisePoolParams p = make_params(elem, 1 + choose.upto(4), choose(kPixels), choose(inputs), choose(kOutputs));
       p.bias = choose.flip();
-      if (choose.flip()) p.clip = {-kInfinity, kInfinity};
+      if (choose.flip()) p.activation = Clip{-kInfinity, kInfinity};
       CAPTURE(i);
       check_against_oracle(p, random_data(p, 100 + 10 * i));
     }
@@ -201,7 +228,7 @@ TEST_CASE("pointwise_pool is exact on small whole numbers", "[sanitize][slow]") 
   // At most 16 in steps of 1 / 64: 11 bits, as half has.
   const auto check = [](Elem elem, int n, int pixels, int c_in) {
     PointwisePoolParams p = make_params(elem, n, pixels, c_in, 128);
-    p.clip = {-16.0F, 16.0F};
+    p.activation = Clip{-16.0F, 16.0F};
     const Data data = integer_data(p, 20);
     const Expected expected = expected_of(p, data);
     const int shape[] = {p.n, p.c};
@@ -267,7 +294,7 @@ TEST_CASE("pointwise_pool gives a picture the same bits wherever it lies among m
 TEST_CASE("pointwise_pool passes NaN and infinity on, to their picture only", "[sanitize]") {
   const Elem elem = GENERATE(Elem::F32, Elem::F16);
   PointwisePoolParams p = make_params(elem, 3, 49, 24, 256);
-  p.clip = {-kInfinity, kInfinity};
+  p.activation = Clip{-kInfinity, kInfinity};
   Data data = random_data(p, 50);
   data.x[product(20, p.c_in)] = kNan;
   data.x[input_count(p) - 1] = kInfinity;

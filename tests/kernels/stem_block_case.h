@@ -134,7 +134,7 @@ inline Tensor seen(const StemBlockParams& p, const Data& data) {
   return tensor;
 }
 
-inline OracleConv conv(int n, int h, int w, int c_in, int out_h, int out_w, int c_out, Clip clip) {
+inline OracleConv conv(int n, int h, int w, int c_in, int out_h, int out_w, int c_out) {
   OracleConv o;
   o.n = n;
   o.h = h;
@@ -143,30 +143,29 @@ inline OracleConv conv(int n, int h, int w, int c_in, int out_h, int out_w, int 
   o.out_h = out_h;
   o.out_w = out_w;
   o.c_out = c_out;
-  o.clip = {static_cast<double>(clip.lo), static_cast<double>(clip.hi)};
   return o;
 }
 
 inline Tensor oracle_of(const StemBlockParams& p, const Data& data) {
-  OracleConv stem = conv(p.n, p.h, p.w, kChannels, p.stem_h, p.stem_w, p.c_stem, p.stem_clip);
+  OracleConv stem = conv(p.n, p.h, p.w, kChannels, p.stem_h, p.stem_w, p.c_stem);
   stem.kernel_h = stem.kernel_w = 3;
   stem.stride_h = stem.stride_w = 2;
   stem.pad_top = p.stem_pad_top;
   stem.pad_left = p.stem_pad_left;
-  OracleConv depthwise = conv(p.n, p.stem_h, p.stem_w, p.c_stem, p.out_h, p.out_w, p.c_stem, p.depthwise_clip);
+  OracleConv depthwise = conv(p.n, p.stem_h, p.stem_w, p.c_stem, p.out_h, p.out_w, p.c_stem);
   depthwise.groups = p.c_stem;
   depthwise.kernel_h = depthwise.kernel_w = 3;
   depthwise.pad_top = p.depthwise_pad_top;
   depthwise.pad_left = p.depthwise_pad_left;
-  const OracleConv project = conv(p.n, p.out_h, p.out_w, p.c_stem, p.out_h, p.out_w, p.c_out, p.project_clip);
+  const OracleConv project = conv(p.n, p.out_h, p.out_w, p.c_stem, p.out_h, p.out_w, p.c_out);
   const Store store = store_of(p.elem);
   // Half runs on tensor cores, float does not.
   const bool half = p.elem == Elem::F16;
   const auto of = [&](int products) { return half ? gamma_tensor_core(products) : gamma(products); };
   const int products = half ? kStemProducts : kChannels * kTaps;
-  const Tensor s = convolve(stem, store, of(products), seen(p, data), data.stem, data.stem_bias);
-  const Tensor d = convolve(depthwise, store, of(kTaps), s, data.depthwise, data.depthwise_bias);
-  return convolve(project, store, of(p.c_stem), d, data.project, data.project_bias);
+  const Tensor s = convolve(stem, p.stem_clip, store, of(products), seen(p, data), data.stem, data.stem_bias);
+  const Tensor d = convolve(depthwise, p.depthwise_clip, store, of(kTaps), s, data.depthwise, data.depthwise_bias);
+  return convolve(project, p.project_clip, store, of(p.c_stem), d, data.project, data.project_bias);
 }
 
 inline std::vector<std::byte> input_bytes(const StemBlockParams& p, const Data& data) {

@@ -323,7 +323,7 @@ TEST_CASE("supports() of expand_depthwise means that the launch fits") {
             p.stride = stride;
             p.out_h = p.out_w = (side + stride - 1) / stride;
             p.pad_top = p.pad_left = window / 2;
-            p.expand_clip = p.depthwise_clip = kRelu6;
+            p.expand_activation = p.depthwise_activation = kRelu6;
             shapes.push_back(p);
           }
         }
@@ -354,7 +354,7 @@ TEST_CASE("supports() of inverted_residual means that the launch fits") {
         p.expand = block.expands();
         p.residual = block.has_residual();
         p.split = elem == Elem::F32;
-        p.expand_clip = p.depthwise_clip = kRelu6;
+        p.expand_activation = p.depthwise_activation = kRelu6;
         p.project_clip = {-65504.0F, 65504.0F};
         shapes.push_back(p);
       }
@@ -388,7 +388,7 @@ TEST_CASE("specialised inverted residual blocks fit the GPU that they are made f
           p.pad_top = p.pad_left = 1;
           p.expand = p.c_hidden != p.c_in;
           p.split = elem == Elem::F32;
-          p.expand_clip = p.depthwise_clip = kRelu6;
+          p.expand_activation = p.depthwise_activation = kRelu6;
           p.project_clip = {-65504.0F, 65504.0F};
           shapes.push_back(p);
         }
@@ -417,7 +417,7 @@ TEST_CASE("supports() of pointwise_pool means that the launch fits") {
             p.pixels = pixels;
             p.c_in = c_in;
             p.c = c;
-            p.clip = kRelu6;
+            p.activation = kRelu6;
             shapes.push_back(p);
           }
         }

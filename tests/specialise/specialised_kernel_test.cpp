@@ -41,6 +41,14 @@ std::vector<InvertedResidualParams> other_blocks() {
                             {224, 1344, 224, 1}}) {
     for (const int size : {5, 7, 10, 14}) blocks.push_back(block(3, size, size, c.c_in, c.c_hidden, c.c_out, c.stride));
   }
+  // As in MobileNetV3.
+  for (const Channels& c : {Channels{24, 72, 24, 1}, {40, 240, 80, 2}, {80, 184, 80, 1}, {80, 200, 80, 1}}) {
+    for (const int size : {14, 19}) {
+      InvertedResidualParams p = block(2, size, size, c.c_in, c.c_hidden, c.c_out, c.stride);
+      p.expand_activation = p.depthwise_activation = kernels::Activation(kernels::ActivationKind::HardSwish);
+      blocks.push_back(p);
+    }
+  }
   return blocks;
 }
 

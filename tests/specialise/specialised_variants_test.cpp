@@ -115,13 +115,13 @@ TEST_CASE("specialised variants: what a family makes is valid, runs the block, a
     }
   }
   CHECK(made > 500);
-  CHECK_FALSE(kernel.specialised_by_name("cluster_1_0_0_0_0_0_0_0_0_0"));
-  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_0"));
-  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_384_64_4_1_24_4_1_2"));
-  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_144_64_4_4_6_4_1_2"));  // a block without hidden channels
-  CHECK_FALSE(kernel.specialised_by_name("cluster_3_64_384_64_4_4_6_4_1_2"));
-  CHECK_FALSE(kernel.specialised_by_name("cluster_1_8192_8192_8192_4_4_6_4_1_2"));
-  CHECK(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_2"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_0_0_0_0_0_0_0_0_0_0"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_0_0"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_384_64_4_1_24_4_1_2_0"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_144_64_4_4_6_4_1_2_0"));  // a block without hidden channels
+  CHECK_FALSE(kernel.specialised_by_name("cluster_3_64_384_64_4_4_6_4_1_2_0"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_8192_8192_8192_4_4_6_4_1_2_0"));
+  CHECK(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_2_0"));
   CHECK(kernel.specialised_by_name("simt_1_14_14_64_384_64_16_8_2_7_2_1_7_8_4_1_1_0_16_2"));
   // More strips than threads; a row of the hidden tensor that is no whole number of 16 bytes; no room for the patch.
   CHECK_FALSE(kernel.specialised_by_name("simt_1_14_14_64_384_64_16_8_2_2_1_1_7_8_4_1_1_0_16_2"));

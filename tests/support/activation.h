@@ -82,6 +82,12 @@ inline double evaluation_error(const kernels::Activation& activation, double x) 
   return 0.0;
 }
 
+/// How far the stored result may lie from activate(sum) where the sum that is computed lies up to `error` from `sum`.
+inline double activated_bound(const kernels::Activation& activation, double sum, double error, Store store) {
+  const double all = largest_slope(activation) * error + evaluation_error(activation, std::abs(sum) + error);
+  return hard_bound(1.0, all, activate(activation, sum), store);
+}
+
 /// The oracle of a sum, and the bounds of its float result, each with the activation behind it.
 struct ActivatedOracle {
   std::vector<double> value;
@@ -89,11 +95,8 @@ struct ActivatedOracle {
 
   ActivatedOracle(const kernels::Activation& activation, const Oracle& sum, double gamma, Store store) {
     for (std::size_t i = 0; i < sum.value.size(); ++i) {
-      const double error = gamma * sum.magnitude[i];
-      const double all =
-          largest_slope(activation) * error + evaluation_error(activation, std::abs(sum.value[i]) + error);
       value.push_back(activate(activation, sum.value[i]));
-      allowed.push_back(hard_bound(1.0, all, value.back(), store));
+      allowed.push_back(activated_bound(activation, sum.value[i], gamma * sum.magnitude[i], store));
     }
   }
 };

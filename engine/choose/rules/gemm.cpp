@@ -39,6 +39,8 @@ constexpr GemmRow kHalf[] = {
      "projections at 56x56 and 28x28: X is most of the traffic, 48 KB of it in flight a block"},
     {MOBICUDA_WHEN(s.k <= 32 && !s.by_96 && s.waves(64, 32) >= 3), {Mma64x32x32},
      "one slice: Y is nearly all of the traffic, many small blocks"},
+    {MOBICUDA_WHEN(s.n > 64 && s.n <= 72 && s.k <= 32 && s.waves(128, 32) >= 6), {Mma128x32x64},
+     "72 columns: Y is nearly all of the traffic"},
     {MOBICUDA_WHEN(s.by_96), {Mma128x96x32}, "expansions: W stays in shared memory, k in one to five slices, no padded columns"},
     {MOBICUDA_WHEN(s.n >= 128 && s.padding(128) <= 1.25 && s.waves(128, 128) >= (s.k >= 128 ? 1.5 : 4)),
      {Mma128x128x64}, "bound by tensor cores: the most products for a byte of shared memory"},

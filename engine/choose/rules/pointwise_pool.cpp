@@ -32,7 +32,7 @@ GemmParams pointwise_layer(const PointwisePoolParams& head) {
   params.n = head.c;
   params.k = head.c_in;
   params.bias = head.bias;
-  params.activation = head.clip;
+  params.activation = head.activation;
   return params;
 }
 

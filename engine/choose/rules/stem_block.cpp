@@ -104,7 +104,7 @@ InvertedResidualParams block_after(const StemBlockParams& stem) {
   params.pad_top = stem.depthwise_pad_top;
   params.pad_left = stem.depthwise_pad_left;
   params.expand = false;
-  params.depthwise_clip = stem.depthwise_clip;
+  params.depthwise_activation = stem.depthwise_clip;
   params.project_clip = stem.project_clip;
   return params;
 }

@@ -1,18 +1,13 @@
 // An inverted residual block: one kernel, or two, of which the first expands and filters.
-#include "kernels/inverted_residual/inverted_residual.h"
-#include "kernels/depthwise_conv/depthwise_conv.h"
+#include <algorithm>
+
 #include "kernels/expand_depthwise/expand_depthwise.h"
-#include "kernels/gemm/gemm.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "lower/fusions.h"
 #include "lower/ops.h"
 
 namespace mobicuda {
 namespace {
-
-bool is_block_depthwise(const Conv2d& op, const Shape& weight, int kernel) {
-  return is_depthwise(op, weight) && weight[2] == kernel && weight[3] == kernel && op.strides[0] == op.strides[1] &&
-         op.strides[0] <= 2 && op.dilations == std::array<std::int64_t, 2>{1, 1};
-}
 
 struct Block {
   std::vector<const Node*> nodes;
@@ -44,30 +39,9 @@ kernels::InvertedResidualParams block_params(Lowering& to, const BlockNodes& blo
   params.residual = block.project->inputs[Conv2d::kResidual] != kNoValue;
   params.split = to.splits() && params.expand && to.in_split_range(block.expand->inputs[Conv2d::kInput]) &&
                  to.in_split_range(block.depthwise->output);
-  if (params.expand) params.expand_clip = as_clip(std::get<Conv2d>(block.expand->op).activation);
-  params.depthwise_clip = as_clip(depthwise.activation);
+  if (params.expand) params.expand_activation = as_kernel_activation(std::get<Conv2d>(block.expand->op).activation);
+  params.depthwise_activation = as_kernel_activation(depthwise.activation);
   params.project_clip = as_clip(std::get<Conv2d>(block.project->op).activation);
-  return params;
-}
-
-kernels::ExpandDepthwiseParams pair_params(const BlockNodes& block, const kernels::InvertedResidualParams& whole) {
-  kernels::ExpandDepthwiseParams params;
-  params.elem = whole.elem;
-  params.n = whole.n;
-  params.h = whole.h;
-  params.w = whole.w;
-  params.c_in = whole.c_in;
-  params.c = whole.c_hidden;
-  params.out_h = whole.out_h;
-  params.out_w = whole.out_w;
-  params.kernel = whole.kernel;
-  params.stride = whole.stride;
-  params.pad_top = whole.pad_top;
-  params.pad_left = whole.pad_left;
-  params.expand_bias = block.expand->inputs[Conv2d::kBias] != kNoValue;
-  params.depthwise_bias = block.depthwise->inputs[Conv2d::kBias] != kNoValue;
-  params.expand_clip = whole.expand_clip;
-  params.depthwise_clip = whole.depthwise_clip;
   return params;
 }
 
@@ -83,11 +57,23 @@ class InvertedResidualFusion final : public FusionOf<Block> {
     Block block;
     if (parts->expand != nullptr) block.nodes.push_back(parts->expand);
     block.nodes.insert(block.nodes.end(), {parts->depthwise, parts->project});
-    if (!to.only_clips(block.nodes)) return std::nullopt;
+    if (!to.only_clips({parts->project}) || !runs_hidden(to, block)) return std::nullopt;
     block.parts = *parts;
     block.params = block_params(to, *parts, kernel);
-    if (parts->expand != nullptr) block.pair = pair_params(*parts, block.params);
+    if (parts->expand != nullptr) block.pair = pair_params(to, *parts->expand, *parts->depthwise);
     return block;
+  }
+
+  // Whether some kernel runs the activations of the hidden values. Those made for a shape, and the pair, take
+  // HardSwish, and the pair Silu, in half.
+  static bool runs_hidden(Lowering& to, const Block& block) {
+    const std::vector<const Node*> hidden(block.nodes.begin(), block.nodes.end() - 1);
+    const bool swish = to.elem() == Elem::F16 && std::all_of(hidden.begin(), hidden.end(), [](const Node* node) {
+                         const kernels::Activation activation =
+                             as_kernel_activation(std::get<Conv2d>(node->op).activation);
+                         return is_swish(activation);
+                       });
+    return swish || to.only_clips(hidden);
   }
 
   bool choose(Lowering& to, Block& block) const override {
@@ -113,7 +99,8 @@ class InvertedResidualFusion final : public FusionOf<Block> {
     if (block.chosen.form == BlockForm::Fused) {
       emit_one(to, block);
     } else {
-      emit_pair(to, block);
+      emit_pair(to, *block.parts.expand, *block.parts.depthwise, block.pair, block.chosen.expand_depthwise,
+                block.chosen.reason);
       mobicuda::lower(to, *block.parts.project);
     }
   }
@@ -146,41 +133,21 @@ class InvertedResidualFusion final : public FusionOf<Block> {
                    .y = y},
                   variant, block.params);
   }
-
-  static void emit_pair(Lowering& to, const Block& block) {
-    const auto& [expand, depthwise, project] = block.parts;
-    const kernels::ExpandDepthwiseParams& params = block.pair;
-    const kernels::ExpandDepthwiseVariant variant = block.chosen.expand_depthwise;
-    const Elem elem = to.elem();
-    const Storage x = to.read_input(expand->inputs[Conv2d::kInput]);
-    const Packed expand_weight = to.pack(
-        "gemm", *expand, expand->inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(elem, params.c, params.c_in),
-        [&](const float* w, void* packed) { kernels::gemm_pack(elem, params.c, params.c_in, w, packed); });
-    const Packed depthwise_weight =
-        to.pack("depthwise_conv", *depthwise, depthwise->inputs[Conv2d::kWeight],
-                kernels::depthwise_conv_packed_bytes(elem, params.c, params.kernel, params.kernel),
-                [&](const float* w, void* packed) {
-                  kernels::depthwise_conv_pack(elem, params.c, params.kernel, params.kernel, w, packed);
-                });
-    const Packed expand_bias = to.pack_floats(expand->inputs[Conv2d::kBias]);
-    const Packed depthwise_bias = to.pack_floats(depthwise->inputs[Conv2d::kBias]);
-    const Storage y = to.make_output(*depthwise, false);
-    to.add_kernel({.info = to.describe({expand, depthwise}, kernel_name(variant, params), block.chosen.reason),
-                   .x = x,
-                   .weights = {expand_weight, expand_bias, depthwise_weight, depthwise_bias},
-                   .y = y},
-                  variant, params);
-    to.show(depthwise->output);
-  }
 };
+
+bool is_free_pointwise(const Lowering& to, const Node* node) {
+  const auto* op = node == nullptr ? nullptr : std::get_if<Conv2d>(&node->op);
+  return op != nullptr && !to.is_claimed(node) && is_pointwise(*op, to.shape(node->inputs[Conv2d::kWeight]));
+}
 
 }  // namespace
 
+bool is_block_depthwise(const Conv2d& op, const Shape& weight, int kernel) {
+  return is_depthwise(op, weight) && weight[2] == kernel && weight[3] == kernel && op.strides[0] == op.strides[1] &&
+         op.strides[0] <= 2 && op.dilations == std::array<std::int64_t, 2>{1, 1};
+}
+
 std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise, int kernel) {
-  const auto pointwise = [&](const Node* node) {
-    const auto* op = node == nullptr ? nullptr : std::get_if<Conv2d>(&node->op);
-    return op != nullptr && !to.is_claimed(node) && is_pointwise(*op, to.shape(node->inputs[Conv2d::kWeight]));
-  };
   const auto* op = std::get_if<Conv2d>(&depthwise.op);
   if (op == nullptr || to.is_claimed(&depthwise) ||
       !is_block_depthwise(*op, to.shape(depthwise.inputs[Conv2d::kWeight]), kernel) ||
@@ -191,13 +158,16 @@ std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise
   block.depthwise = &depthwise;
   block.project = to.sole_reader(depthwise.output);
   // The fused kernels write the engine's own element type, not the caller's floats.
-  if (!pointwise(block.project) || to.is_final(block.project->output)) return std::nullopt;
-  const Node* expand = to.producer(depthwise.inputs[Conv2d::kInput]);
-  if (pointwise(expand) && to.sole_reader(expand->output) == &depthwise &&
-      expand->inputs[Conv2d::kResidual] == kNoValue) {
-    block.expand = expand;
-  }
+  if (!is_free_pointwise(to, block.project) || to.is_final(block.project->output)) return std::nullopt;
+  block.expand = expansion_before(to, depthwise);
   return block;
+}
+
+const Node* expansion_before(const Lowering& to, const Node& depthwise) {
+  const Node* expand = to.producer(depthwise.inputs[Conv2d::kInput]);
+  const bool expands = is_free_pointwise(to, expand) && to.sole_reader(expand->output) == &depthwise &&
+                       expand->inputs[Conv2d::kResidual] == kNoValue;
+  return expands ? expand : nullptr;
 }
 
 std::unique_ptr<Fusion> make_inverted_residual_fusion() { return std::make_unique<InvertedResidualFusion>(); }

@@ -20,10 +20,11 @@ class PointwisePoolFusion final : public FusionOf<Head> {
     const Node* conv = to.producer(pool.inputs[0]);
     const auto* op = conv == nullptr ? nullptr : std::get_if<Conv2d>(&conv->op);
     if (op == nullptr || to.is_claimed(conv) || to.sole_reader(conv->output) != &pool ||
-        !is_pointwise(*op, to.shape(conv->inputs[Conv2d::kWeight])) || conv->inputs[Conv2d::kResidual] != kNoValue ||
-        !to.only_clips({conv})) {
+        !is_pointwise(*op, to.shape(conv->inputs[Conv2d::kWeight])) || conv->inputs[Conv2d::kResidual] != kNoValue) {
       return std::nullopt;
     }
+    const kernels::Activation activation = as_kernel_activation(op->activation);
+    if (!(to.elem() == Elem::F16 && is_swish(activation)) && !to.only_clips({conv})) return std::nullopt;
     const Shape& in = to.shape(conv->inputs[Conv2d::kInput]);
     Head found;
     found.nodes = {conv, &pool};
@@ -33,7 +34,7 @@ class PointwisePoolFusion final : public FusionOf<Head> {
     found.params.c_in = as_int(in[1]);
     found.params.c = as_int(to.shape(conv->output)[1]);
     found.params.bias = conv->inputs[Conv2d::kBias] != kNoValue;
-    found.params.clip = as_clip(op->activation);
+    found.params.activation = activation;
     return found;
   }
 

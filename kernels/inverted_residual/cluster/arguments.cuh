@@ -22,13 +22,14 @@ inline constexpr int kMostBlocks = 16;
 struct Config {
   int stride;
   int c_in, c_hidden,
-      c_out;       ///< multiples of 8, of 1 and of 2; sums run over whole steps of the instruction, with zeros
-  int columns;     ///< of output pixels in a tile; rows are 2 where the stride is 1, else 1
-  int blocks;      ///< of a cluster
-  int warps;       ///< of a block
-  int groups_m;    ///< of warps in project, by output channels
-  int groups_k;    ///< by hidden channels
-  int min_blocks;  ///< per SM, for the register budget
+      c_out;           ///< multiples of 8, of 1 and of 2; sums run over whole steps of the instruction, with zeros
+  int columns;         ///< of output pixels in a tile; rows are 2 where the stride is 1, else 1
+  int blocks;          ///< of a cluster
+  int warps;           ///< of a block
+  int groups_m;        ///< of warps in project, by output channels
+  int groups_k;        ///< by hidden channels
+  int min_blocks;      ///< per SM, for the register budget
+  int hard_swish = 0;  ///< 1: e and d are hard-swished, 0: clipped
 };
 
 /// What follows from it.
@@ -91,6 +92,7 @@ constexpr bool is_valid(const Config& c) {
     if (value < 1) return false;
   }
   if (c.stride < 1 || c.stride > 2 || c.warps > kMostWarps || c.min_blocks < 1) return false;
+  if (c.hard_swish != 0 && c.hard_swish != 1) return false;
   if (c.blocks < 2 || c.blocks > kMostBlocks) return false;  // without a cluster its instructions are illegal
   if (c.groups_m * c.groups_k > c.warps) return false;
   const Sizes s = sizes_of(c);

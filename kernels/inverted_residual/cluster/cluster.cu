@@ -33,8 +33,8 @@ Arguments arguments(const Config& config, const Sizes& sizes, const InvertedResi
   a.tiles = static_cast<std::uint32_t>(tiles(config, sizes, p));
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.columns)));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, sizes.rows)));
-  a.expand_clip = {both(p.expand_clip.lo), both(p.expand_clip.hi)};
-  a.depthwise_clip = {both(p.depthwise_clip.lo), both(p.depthwise_clip.hi)};
+  a.expand_clip = {both(p.expand_activation.lo), both(p.expand_activation.hi)};
+  a.depthwise_clip = {both(p.depthwise_activation.lo), both(p.depthwise_activation.hi)};
   a.project_clip = p.project_clip;
   return a;
 }
@@ -83,7 +83,8 @@ void pack_depthwise(const Config& config, const InvertedResidualWeights& w, int 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
   if (gpu.code < kOldest || config.blocks > gpu.large_cluster_blocks || config.stride != p.stride || !p.expand ||
-      !inverted_host::channels_fit(p, config)) {
+      !inverted_host::channels_fit(p, config) ||
+      !(config.hard_swish != 0 ? inverted_host::hard_swishes(p) : inverted_host::clips(p))) {
     return false;
   }
   const Sizes sizes = sizes_of(config);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/inverted_residual/cluster/host.h"
+#include "kernels/inverted_residual/host.h"
 
 namespace mobicuda::kernels::inverted_cluster {
 namespace {
@@ -86,7 +87,17 @@ std::vector<Config> configurations(const InvertedResidualParams& p, const Device
     Ranked best{{}, std::numeric_limits<double>::infinity()};  // of so many blocks
     for (int groups_k = 1; groups_k <= kSchedulers; ++groups_k) {
       for (int groups_m = 1; groups_m * groups_k <= kMostBlockWarps; ++groups_m) {
-        Config c{p.stride, p.c_in, p.c_hidden, p.c_out, kTileColumns, blocks, kMostWarps, groups_m, groups_k, 1};
+        Config c{p.stride,
+                 p.c_in,
+                 p.c_hidden,
+                 p.c_out,
+                 kTileColumns,
+                 blocks,
+                 kMostWarps,
+                 groups_m,
+                 groups_k,
+                 1,
+                 inverted_host::hard_swishes(p) ? 1 : 0};
         const Sizes wide = sizes_of(c);
         if (groups_m > wide.fragments_m) break;
         c.warps = std::max({wide.block_units, wide.owned, groups_m * groups_k});

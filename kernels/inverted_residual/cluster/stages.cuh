@@ -1,7 +1,7 @@
 // The stages of an inverted residual block in a cluster: kernel.cuh has their order.
 #pragma once
 
-#include "kernels/common/clip.cuh"
+#include "kernels/common/activation.cuh"
 #include "kernels/inverted_residual/cluster/patch.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/half2.cuh"
@@ -73,10 +73,8 @@ class Unit {
     float2 pixels[S::kPatches * 2];  // of the lane's row: both channels
 #pragma unroll
     for (int t = 0; t < S::kPatches; ++t) {
-      const float2 first =
-          floats(ptx::bits(apply(a.expand_clip, __floats2half2_rn(sums[t][0], sums[t][1]))) & masks.words[t]);
-      const float2 second =
-          floats(ptx::bits(apply(a.expand_clip, __floats2half2_rn(sums[t][2], sums[t][3]))) & masks.words[t]);
+      const float2 first = floats(ptx::bits(activated(a.expand_clip, sums[t][0], sums[t][1])) & masks.words[t]);
+      const float2 second = floats(ptx::bits(activated(a.expand_clip, sums[t][2], sums[t][3])) & masks.words[t]);
       pixels[2 * t] = {first.x, second.x};
       pixels[2 * t + 1] = {first.y, second.y};
     }
@@ -136,8 +134,15 @@ class Unit {
   }
 
   __device__ __forceinline__ void put(const Arguments& a, float2 sum, std::uint32_t to) const {
-    ptx::store_shared(to + lane() / 4 * 4,
-                      ptx::bits(apply(a.depthwise_clip, __floats2half2_rn(sum.x + bias_.z, sum.y + bias_.w))));
+    ptx::store_shared(to + lane() / 4 * 4, ptx::bits(activated(a.depthwise_clip, sum.x + bias_.z, sum.y + bias_.w)));
+  }
+
+  __device__ __forceinline__ static __half2 activated(HalfClip clip, float first, float second) {
+    if constexpr (kConfig.hard_swish == 1) {
+      return __floats2half2_rn(hard_swish(first), hard_swish(second));
+    } else {
+      return apply(clip, __floats2half2_rn(first, second));
+    }
   }
 
   uint4 weights_[S::kBlocksK * 2];

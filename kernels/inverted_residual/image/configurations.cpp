@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/image/host.h"
 #include "kernels/inverted_residual/specialised_family.h"
 
@@ -137,8 +138,8 @@ std::vector<Config> configurations(const InvertedResidualParams& p, const Device
         for (int min_blocks = 1; min_blocks * warps <= kMostWarpsOfSm; ++min_blocks) {
           for (const int chunk : {64, 48, 32, 16}) {
             for (const int staged : {0, 1}) {
-              consider(
-                  {p.c_in, p.c_hidden, p.c_out, p.stride, blocks, chunk, p.h, p.w, warps, columns, min_blocks, staged});
+              consider({p.c_in, p.c_hidden, p.c_out, p.stride, blocks, chunk, p.h, p.w, warps, columns, min_blocks,
+                        staged, inverted_host::hard_swishes(p) ? 1 : 0});
             }
           }
         }

@@ -85,8 +85,8 @@ class DownDepthwise {
     ptx::mma_16x8x16(first, pixels[2], taps[4], taps[5]);
     ptx::mma_16x8x16(second, pixels[3], taps[6], taps[7]);
     ptx::mma_16x8x8(first, last[0], last[1], taps[8]);
-    result[0] = ptx::to_half2_clipped(first[0] + second[0], first[1] + second[1], weights_.hi());
-    result[1] = ptx::to_half2_clipped(first[2] + second[2], first[3] + second[3], weights_.hi());
+    result[0] = weights_.filtered(first[0] + second[0], first[1] + second[1]);
+    result[1] = weights_.filtered(first[2] + second[2], first[3] + second[3]);
   }
 
  private:

@@ -110,7 +110,7 @@ bool supports(const Config& config, const InvertedResidualParams& p, const Devic
   return gpu.code >= kOldest && config.blocks <= gpu.cluster_blocks && p.expand &&
          inverted_host::channels_fit(p, config) && extents_fit(config, p) &&
          static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
-         inverted_host::clips_from_zero(p) && blocks_of(config, p.n) <= kMostBlocks;
+         inverted_host::activations_fit(p, config) && blocks_of(config, p.n) <= kMostBlocks;
 }
 
 std::size_t packed_bytes(const Config& config) { return static_cast<std::size_t>(sizes_of(config).packed_bytes); }
@@ -131,8 +131,8 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
   const Arguments a{p.residual,
                     p.pad_top,
                     p.pad_left,
-                    __float2half2_rn(inverted_host::hidden_bound(p)),
-                    __float2half2_rn(p.depthwise_clip.hi),
+                    inverted_host::hidden_bound(p),
+                    __float2half2_rn(p.depthwise_activation.hi),
                     p.project_clip,
                     p.n};
   const Sizes s = sizes_of(config);

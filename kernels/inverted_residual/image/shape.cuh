@@ -28,6 +28,7 @@ struct Config {
   int columns = 16;    ///< of a tile with its halo: 16, or, with stride 1, 8 for two tiles side by side
   int min_blocks = 2;  ///< per SM, for the register budget
   int staged = 0;      ///< 1: x stays in shared memory, 0: in registers
+  int hard_swish = 0;  ///< 1: e and d are hard-swished, 0: clipped
 };
 
 struct Arguments {
@@ -143,6 +144,7 @@ constexpr bool is_valid(const Config& c) {
   if (c.h < 1 || c.w < 1 || c.h > kMostPixels / c.w || c.warps < 2 || c.warps > kMostWarps) return false;
   if ((c.stride != 1 && c.stride != 2) || c.blocks < 1 || c.blocks > kMostBlocks) return false;
   if (c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1)) return false;
+  if (c.hard_swish != 0 && c.hard_swish != 1) return false;
   if (c.columns != kColumns && (c.columns != kColumns / 2 || c.stride != 1)) return false;
   const Sizes s = sizes_of(c);
   if (s.shared_bytes > shared_bytes_of_each(90, c.min_blocks)) return false;
@@ -161,6 +163,7 @@ struct Shape {
   static constexpr Config kConfig = kTheConfig;
   static_assert(is_valid(kConfig));
   static constexpr Sizes kSizes = sizes_of(kConfig);
+  static constexpr bool kHardSwish = kConfig.hard_swish == 1;
   static constexpr int kThreads = kSizes.threads;
   static constexpr int kRows = kSizes.rows;
   static constexpr int kRowTiles = kSizes.row_tiles;

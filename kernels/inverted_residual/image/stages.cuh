@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/common/clip.cuh"
+#include "kernels/inverted_residual/hidden_halves.cuh"
 #include "kernels/inverted_residual/image/tile.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
@@ -207,8 +208,8 @@ class Expand {
 #pragma unroll
         for (int g = 0; g < 2; ++g) {
           const auto& s = sums[u][row][g];
-          values[first + u][g][row * 2] = ptx::to_half2_clipped(s[0], s[1], hi[0]);
-          values[first + u][g][row * 2 + 1] = ptx::to_half2_clipped(s[2], s[3], hi[1]);
+          values[first + u][g][row * 2] = expanded_halves<S::kHardSwish>(s[0], s[1], hi[0]);
+          values[first + u][g][row * 2 + 1] = expanded_halves<S::kHardSwish>(s[2], s[3], hi[1]);
         }
       }
     }
@@ -268,7 +269,10 @@ class DepthwiseWeights {
     taps[8] = __byte_perm(last, 0, even_taps_);
   }
 
-  __device__ __forceinline__ std::uint32_t hi() const { return hi_; }
+  /// Of two sums, as halves.
+  __device__ __forceinline__ std::uint32_t filtered(float first, float second) const {
+    return filtered_halves<S::kHardSwish>(first, second, hi_);
+  }
 
  private:
   static constexpr int kProjectFragments = S::kStrips / 2 * kFragmentBytes;
@@ -326,8 +330,8 @@ class Depthwise {
     }
 #pragma unroll
     for (int row = 0; row < kRowsOfWarp; ++row) {
-      result[row][0] = ptx::to_half2_clipped(sums[row][0], sums[row][1], weights_.hi());
-      result[row][1] = ptx::to_half2_clipped(sums[row][2], sums[row][3], weights_.hi());
+      result[row][0] = weights_.filtered(sums[row][0], sums[row][1]);
+      result[row][1] = weights_.filtered(sums[row][2], sums[row][3]);
     }
   }
 

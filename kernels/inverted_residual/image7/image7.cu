@@ -89,7 +89,7 @@ void pack_chunk(const Config& config, const Sizes& sizes, const InvertedResidual
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   return gpu.wgmma_code && config.blocks <= gpu.cluster_blocks && p.expand && p.stride == 1 &&
          inverted_host::channels_fit(p, config) && p.h <= config.side && p.w <= config.side && p.out_h == p.h &&
-         p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1 && inverted_host::clips_from_zero(p) &&
+         p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1 && inverted_host::activations_fit(p, config) &&
          clusters(config, sizes_of(config), p.n) <= std::numeric_limits<std::int32_t>::max() / config.blocks;
 }
 
@@ -114,13 +114,9 @@ void pack(const Config& config, const InvertedResidualWeights& w, void* packed) 
 cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualParams& p, const void* x,
                    const void* packed, void* y, const Launch& where) {
   const Sizes s = sizes_of(config);
-  const Arguments a{p.n,
-                    p.h,
-                    p.w,
-                    p.residual,
-                    __float2half2_rn(inverted_host::hidden_bound(p)),
-                    __float2half2_rn(p.depthwise_clip.hi),
-                    p.project_clip};
+  const Arguments a{
+      p.n,           p.h, p.w, p.residual, inverted_host::hidden_bound(p), __float2half2_rn(p.depthwise_activation.hi),
+      p.project_clip};
   const auto shared_bytes = static_cast<std::size_t>(s.shared_bytes);
   const cudaError_t status = allow_shared_memory(kernel, shared_bytes);
   if (status != cudaSuccess) return status;

@@ -73,8 +73,8 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
   a.c_hidden = p.c_hidden;
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.tile_w)));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, config.tile_h)));
-  a.expand_clip = p.expand_clip;
-  a.depthwise_clip = p.depthwise_clip;
+  a.expand_clip = inverted_host::clip_of(p.expand_activation);
+  a.depthwise_clip = inverted_host::clip_of(p.depthwise_activation);
   a.project_clip = p.project_clip;
   const auto blocks = static_cast<unsigned>(tiles(config, p));
   const auto threads = static_cast<unsigned>(sizes_of(config).threads);

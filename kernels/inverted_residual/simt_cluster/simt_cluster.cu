@@ -96,8 +96,8 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
   inverted_host::set_extents(a, p);
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.columns)));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, config.rows)));
-  a.expand_clip = p.expand_clip;
-  a.depthwise_clip = p.depthwise_clip;
+  a.expand_clip = inverted_host::clip_of(p.expand_activation);
+  a.depthwise_clip = inverted_host::clip_of(p.depthwise_activation);
   a.project_clip = p.project_clip;
   const auto shared_bytes = static_cast<std::size_t>(sizes_of(config).shared_bytes);
   cudaError_t status = allow_shared_memory(kernel, shared_bytes);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/small/host.h"
 
 namespace mobicuda::kernels::inverted_small {
@@ -125,7 +126,17 @@ std::vector<Config> configurations(const InvertedResidualParams& p, const Device
   for (const Tile tile : kTiles) {
     for (const int slice : {16, 32, 48, 64}) {
       for (const int parts : {1, 2, 4}) {
-        const Config config{p.c_in, p.c_hidden, p.c_out, p.stride, tile.h, tile.w, slice, parts, 1};
+        const Config config{p.c_in,
+                            p.c_hidden,
+                            p.c_out,
+                            p.stride,
+                            tile.h,
+                            tile.w,
+                            slice,
+                            parts,
+                            1,
+                            0,
+                            inverted_host::hard_swishes(p) ? 1 : 0};
         if (const std::optional<Candidate> best = best_of(config, p, gpu)) candidates.push_back(*best);
       }
     }

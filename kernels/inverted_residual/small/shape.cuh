@@ -17,6 +17,7 @@ struct Config {
   int parts;           ///< warps that share a slice, each with its own pixels
   int min_blocks;      ///< per SM, for the register budget
   int walks = 0;       ///< 1: a block takes one tile after another, each one's patch arriving during the one before
+  int hard_swish = 0;  ///< 1: e and d are hard-swished, 0: clipped
 };
 
 struct Arguments {
@@ -133,7 +134,8 @@ constexpr bool is_valid(const Config& c) {
   constexpr int kMostThreadsOfSm = 2048;
   constexpr int kSliceBarriers = 15;  // and number 0 is the block's
   const bool extents = (c.stride == 1 || c.stride == 2) && (c.tile_w == 2 || c.tile_w == 4 || c.tile_w == 8) &&
-                       c.tile_h > 0 && c.parts > 0 && c.min_blocks > 0 && (c.walks == 0 || c.walks == 1);
+                       c.tile_h > 0 && c.parts > 0 && c.min_blocks > 0 && (c.walks == 0 || c.walks == 1) &&
+                       (c.hard_swish == 0 || c.hard_swish == 1);
   const bool channels = c.c_in > 0 && c.c_in % 8 == 0 && c.c_hidden > 0 && c.c_hidden % 8 == 0 && c.c_out > 0 &&
                         c.c_out % 8 == 0 && c.slice > 0 && c.slice % kUnit == 0;
   if (!extents || !channels) return false;
@@ -157,6 +159,7 @@ struct Shape {
   static constexpr int kTileW = kConfig.tile_w;
   static constexpr int kParts = kConfig.parts;
   static constexpr bool kWalks = kConfig.walks == 1;
+  static constexpr bool kHardSwish = kConfig.hard_swish == 1;
   static constexpr bool kMayAdd = kStride == 1 && kCIn == kCOut;
   static constexpr UnitLayout kLayout = kSizes.unit;
   static constexpr int kUnitsOffset = kSizes.units_offset;

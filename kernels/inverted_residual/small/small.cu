@@ -32,8 +32,8 @@ Arguments arguments(const Config& config, const InvertedResidualParams& p) {
   a.tiles = static_cast<std::uint32_t>(std::int64_t{p.n} * tiles_x * tiles_y);
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(tiles_x));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(tiles_y));
-  a.expand_hi = __float2half2_rn(inverted_host::hidden_bound(p));
-  a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
+  a.expand_hi = inverted_host::hidden_bound(p);
+  a.depthwise_hi = __float2half2_rn(p.depthwise_activation.hi);
   a.project_clip = p.project_clip;
   return a;
 }
@@ -128,7 +128,7 @@ bool supports(const Config& config, const InvertedResidualParams& p, const Devic
   // Offsets are of bytes, and by a block's stride of tiles beyond the last one.
   return gpu.code >= kOldest && static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
          config.stride == p.stride && p.expand && inverted_host::channels_fit(p, config) &&
-         inverted_host::clips_from_zero(p) && std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
+         inverted_host::activations_fit(p, config) && std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
          std::int64_t{p.out_h} * p.out_w <= kMaxInt / (2 * p.c_out) &&
          tiles_x * tiles_y <= kMaxInt / 2 / std::max(p.n, 1);
 }

@@ -4,6 +4,7 @@
 // three convolutions are mma.sync; the hidden pixels of a slice pass through shared memory once.
 #pragma once
 
+#include "kernels/inverted_residual/hidden_halves.cuh"
 #include "kernels/inverted_residual/small/shape.cuh"
 #include "kernels/ptx/half2.cuh"
 #include "kernels/ptx/lane.cuh"
@@ -146,8 +147,8 @@ class Patch {
       const std::uint32_t(&last)[4] = weights.expand[unit][S::kStepsK - 1];
       ptx::mma_16x8x8(sum, last[0], last[1], words_[i][kWords - 1]);
     }
-    result[0] = ptx::to_half2_clipped(sum[0], sum[1], hi_[i]);
-    result[1] = ptx::to_half2_clipped(sum[2], sum[3], hi_[i]);
+    result[0] = expanded_halves<S::kHardSwish>(sum[0], sum[1], hi_[i]);
+    result[1] = expanded_halves<S::kHardSwish>(sum[2], sum[3], hi_[i]);
   }
 
  private:
@@ -252,8 +253,11 @@ class Depthwise {
     ptx::ldmatrix_x2(last, rows_[kLoads - 1] + offset);
     ptx::mma_16x8x8(first, last[0], last[1], weights.last_tap[unit][group]);
     constexpr int kUpper = S::kOneBand ? 2 : 0;
-    result[0] = ptx::to_half2_clipped(first[0] + second[kUpper], first[1] + second[kUpper + 1], ptx::bits(hi));
-    result[1] = S::kOneBand ? 0U : ptx::to_half2_clipped(first[2] + second[2], first[3] + second[3], ptx::bits(hi));
+    const auto halves = [&](float left, float right) {
+      return filtered_halves<S::kHardSwish>(left, right, ptx::bits(hi));
+    };
+    result[0] = halves(first[0] + second[kUpper], first[1] + second[kUpper + 1]);
+    result[1] = S::kOneBand ? 0U : halves(first[2] + second[2], first[3] + second[3]);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/strip/host.h"
 
 namespace mobicuda::kernels::inverted_strip {
@@ -101,7 +102,14 @@ std::vector<Config> configurations(const InvertedResidualParams& params, const D
   for (int rows = 1; rows <= kMostRows; ++rows) {
     const std::int64_t pairs = pairs_of(rows, params, gpu);
     for (const int warps : kWarps) {
-      const Config config{params.c_in, params.c_hidden, params.c_out, params.stride, rows, warps, 1};
+      const Config config{params.c_in,
+                          params.c_hidden,
+                          params.c_out,
+                          params.stride,
+                          rows,
+                          warps,
+                          1,
+                          inverted_host::hard_swishes(params) ? 1 : 0};
       const bool idle = warps > kSchedulers && warps >= pairs + kSchedulers;
       if (!idle && is_valid(config) && supports(config, params, gpu)) {
         candidates.push_back({config, cycles(config, pairs)});

@@ -13,9 +13,10 @@ namespace mobicuda::kernels::inverted_strip {
 struct Config {
   int c_in, c_hidden, c_out;  ///< multiples of 8; c_in == c_hidden: without expand
   int stride;
-  int rows;    ///< of outputs, of a warp
-  int warps;   ///< of a block of threads
-  int blocks;  ///< of a multiprocessor
+  int rows;            ///< of outputs, of a warp
+  int warps;           ///< of a block of threads
+  int blocks;          ///< of a multiprocessor
+  int hard_swish = 0;  ///< 1: e and d are hard-swished, 0: clipped
 };
 
 struct Arguments {
@@ -139,6 +140,7 @@ constexpr bool is_valid(const Config& c) {
     if (count <= 0 || count % 8 != 0) return false;
   }
   if (c.stride != 1 && c.stride != 2) return false;
+  if (c.hard_swish != 0 && c.hard_swish != 1) return false;
   if (c.rows <= 0 || c.rows > kMostRows || c.c_out > kMostSums / c.rows || c.c_in > kMostInput) return false;
   if (c.warps <= 0 || c.blocks <= 0 || c.warps > kMostWarps / c.blocks) return false;
   if (c.c_hidden > most_shared_bytes(c)) return false;  // sizes are ints
@@ -158,6 +160,7 @@ struct Shape {
   static constexpr int kThreads = kSizes.threads;
   static constexpr int kBlocks = kConfig.blocks;
   static constexpr bool kExpands = kSizes.expands;
+  static constexpr bool kHardSwish = kConfig.hard_swish == 1;
   static constexpr int kUnits = kSizes.units;
   static constexpr int kResults = kSizes.results;
   static constexpr bool kMayAdd = kStride == 1 && kCIn == kCOut;

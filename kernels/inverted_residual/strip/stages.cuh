@@ -7,6 +7,7 @@
 // 8 x 8 matrices, two taps an instruction where k is 16.
 #pragma once
 
+#include "kernels/inverted_residual/hidden_halves.cuh"
 #include "kernels/inverted_residual/strip/patch.cuh"
 #include "kernels/ptx/half2.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
@@ -165,8 +166,8 @@ struct HiddenRow {
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          words[g][c / 2][c % 2 * 2 + half] = ptx::to_half2_clipped(sum[c][g][2 * half], sum[c][g][2 * half + 1],
-                                                                    bounds.template of<kAllRows>(row, c, half));
+          words[g][c / 2][c % 2 * 2 + half] = expanded_halves<S::kHardSwish>(
+              sum[c][g][2 * half], sum[c][g][2 * half + 1], bounds.template of<kAllRows>(row, c, half));
         }
       }
     }
@@ -237,7 +238,8 @@ struct Sums {
       std::uint32_t operand[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        operand[i] = ptx::to_half2_clipped(filtered[j][i / 2][i % 2 * 2], filtered[j][i / 2][i % 2 * 2 + 1], hi);
+        operand[i] =
+            filtered_halves<S::kHardSwish>(filtered[j][i / 2][i % 2 * 2], filtered[j][i / 2][i % 2 * 2 + 1], hi);
       }
 #pragma unroll
       for (int result = 0; result < S::kResults; ++result) {

@@ -30,8 +30,8 @@ Arguments arguments(const Config& config, const InvertedResidualParams& p) {
   a.strips_x = FastDivision(static_cast<std::uint32_t>(strips_x));
   a.strips_y = FastDivision(static_cast<std::uint32_t>(strips_y));
   // Infinite hidden values would meet the zeros of the diagonal matrices.
-  a.expand_hi = __float2half2_rn(inverted_host::hidden_bound(p));
-  a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
+  a.expand_hi = inverted_host::hidden_bound(p);
+  a.depthwise_hi = __float2half2_rn(p.depthwise_activation.hi);
   a.project_lo = __float2half2_rn(p.project_clip.lo);
   a.project_hi = __float2half2_rn(p.project_clip.hi);
   return a;
@@ -91,7 +91,7 @@ bool supports(const Config& config, const InvertedResidualParams& p, const Devic
   const std::int64_t margin = s.patch_h + s.patch_w;
   return gpu.code >= kOldest && static_cast<std::size_t>(s.shared_bytes) <= gpu.shared_bytes_per_block &&
          p.stride == config.stride && p.expand == s.expands && inverted_host::channels_fit(p, config) &&
-         inverted_host::clips_from_zero(p) && (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
+         inverted_host::activations_fit(p, config) && (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
          (p.out_h + margin) * (p.out_w + margin) <= kMaxInt / (2 * p.c_out) &&
          strips_x * strips_y <= kMaxInt / 2 / std::max(p.n, 1);
 }

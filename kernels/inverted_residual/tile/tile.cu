@@ -52,8 +52,8 @@ Arguments arguments(const InvertedResidualParams& p) {
   a.patch_row_bytes = vectors * 16 + 16;  // an odd number of 16 bytes: ldmatrix reads 8 rows from different banks
   a.weight_slots = a.chunks;
   a.patch_slots = 1;
-  a.expand_clip = {both(p.expand_clip.lo), both(p.expand_clip.hi)};
-  a.depthwise_clip = {both(p.depthwise_clip.lo), both(p.depthwise_clip.hi)};
+  a.expand_clip = {both(p.expand_activation.lo), both(p.expand_activation.hi)};
+  a.depthwise_clip = {both(p.depthwise_activation.lo), both(p.depthwise_activation.hi)};
   a.project_clip = p.project_clip;
   return a;
 }

@@ -1,13 +1,13 @@
-// Pointwise convolution, clip and mean of small images with wgmma. A block owns kChannels channels, whose weights stay
-// in shared memory, and walks over groups of images; slices of 64 of k of a group pass through a ring. Two groups of
-// four warps have 64 channels each, as rows of the products; pixels are the columns, laid out as Columns say. An
+// Pointwise convolution, activation and mean of small images with wgmma. A block owns kChannels channels, whose weights
+// stay in shared memory, and walks over groups of images; slices of 64 of k of a group pass through a ring. Two groups
+// of four warps have 64 channels each, as rows of the products; pixels are the columns, laid out as Columns say. An
 // image's values are added in the same order wherever it lies. Shared memory: weights (slice, channel) | ring |
 // barriers.
 #pragma once
 
 #include <cuda_fp16.h>
 
-#include "kernels/common/clip.cuh"
+#include "kernels/common/activation.cuh"
 #include "kernels/common/hardware_limits.h"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
@@ -48,7 +48,7 @@ struct Arguments {
   int groups;
   int slices;  ///< of k
   int stages;  ///< of the ring
-  Clip clip;
+  Activation activation;
 };
 
 /// Bytes of a stage of the ring.
@@ -98,12 +98,32 @@ struct Channels {
   int first;
   float bias[2];
   Clip bounds[2];
+
+  /// What the mean is taken of, from a thread's accumulators.
+  template <bool kSwish, int kCount>
+  __device__ __forceinline__ void activate_all(const Activation& activation, float (&sums)[kCount]) const {
+    if constexpr (kSwish) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sums[i] += bias[i / 2 % 2];
+      activate<true>(activation, sums);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sums[i] = apply(bounds[i / 2 % 2], sums[i]);
+    }
+  }
+
+  /// The mean of channel `half`, of that of what activate_all() left. A clip's bounds hold for it, too.
+  template <bool kSwish>
+  __device__ __forceinline__ float mean(const Activation& activation, float of_left, int half) const {
+    if constexpr (kSwish) return of_left;
+    return apply(Clip{activation.lo, activation.hi}, of_left + bias[half]);
+  }
 };
 
 /// Groups of kPictures images of 49 pixels without padding: 48 pixels of each, then the last of each together in 8
 /// columns. The two blocks of a cluster own neighbouring channels of the same images: each copies half of every slice,
 /// for both.
-template <int kPictures>
+template <int kPictures, bool kSwish>
 struct Columns49 {
   static constexpr int kPixels = 49;
   static constexpr int kWholePixels = 48;  // whole 8 columns
@@ -124,11 +144,11 @@ struct Columns49 {
     }
   }
 
-  __device__ static __forceinline__ void finish(const Arguments& a, const float (&sums)[kCount / 2],
-                                                const Channels& own, int picture) {
+  __device__ static __forceinline__ void finish(const Arguments& a, float (&sums)[kCount / 2], const Channels& own,
+                                                int picture) {
     constexpr float kShare = 1.0F / kPixels;
     constexpr int kLast = kPictures * (kWholePixels / 2);
-    const auto clipped = [&](int at, int half) { return apply(own.bounds[half], sums[at + half * 2]); };
+    own.activate_all<kSwish>(a.activation, sums);
     // Many independent sums at a time: the other group's products leave this one's threads alone on their schedulers.
     float total[kPictures][2];
 #pragma unroll
@@ -139,7 +159,7 @@ struct Columns49 {
         for (int i = 0; i < kPictures; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const float value = clipped((i * (kWholePixels / 8) + block) * 4 + e, half);
+            const float value = sums[(i * (kWholePixels / 8) + block) * 4 + e + half * 2];
             total[i][half] = block + e > 0 ? total[i][half] + value : value;
           }
         }
@@ -164,7 +184,7 @@ struct Columns49 {
         float mine = total[e % kPictures][half];
 #pragma unroll
         for (int i = 2 + e; i < kPictures; i += 2) mine = first + e == i ? total[i][half] : mine;
-        mine = apply(a.clip, (mine + clipped(kLast + e, half)) * kShare + own.bias[half]);
+        mine = own.mean<kSwish>(a.activation, (mine + sums[kLast + e + half * 2]) * kShare, half);
         if (is_there) y[e * a.c + half * 8] = __float2half_rn(mine);
       }
     }
@@ -173,7 +193,7 @@ struct Columns49 {
 
 /// Images of any number of pixels, each in columns of its own, a multiple of 8: what lies behind the last pixel is not
 /// counted. A block by itself.
-template <int kColumns>
+template <int kColumns, bool kSwish>
 struct PaddedColumns {
   static constexpr int kCount = kColumns;
   static constexpr int kBlocks = 1;
@@ -189,8 +209,9 @@ struct PaddedColumns {
     ptx::copy_box<kBlocks>(stage, a.pixels, slice * kSliceK, 0, picture, full);
   }
 
-  __device__ static __forceinline__ void finish(const Arguments& a, const float (&sums)[kCount / 2],
-                                                const Channels& own, int picture) {
+  __device__ static __forceinline__ void finish(const Arguments& a, float (&sums)[kCount / 2], const Channels& own,
+                                                int picture) {
+    own.activate_all<kSwish>(a.activation, sums);
     const float share = 1.0F / static_cast<float>(a.pixels_of_image);
     const int quad_lane = static_cast<int>(threadIdx.x % 4);
     const int last = a.pictures < a.n - picture ? a.pictures : a.n - picture;
@@ -205,7 +226,7 @@ struct PaddedColumns {
       for (int e = 0; e < 2; ++e) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float value = apply(own.bounds[half], sums[block * 4 + half * 2 + e]);
+          const float value = sums[block * 4 + half * 2 + e];
           total[half] += e < pixels ? value : 0.0F;
         }
       }
@@ -215,7 +236,7 @@ struct PaddedColumns {
       for (int half = 0; half < 2; ++half) {
         total[half] += __shfl_xor_sync(0xFFFFFFFFU, total[half], 1);
         total[half] += __shfl_xor_sync(0xFFFFFFFFU, total[half], 2);
-        const float mean = apply(a.clip, total[half] * share + own.bias[half]);
+        const float mean = own.mean<kSwish>(a.activation, total[half] * share, half);
         if (quad_lane == 0 && own.first + half * 8 < a.c) y[half * 8] = __float2half_rn(mean);
         total[half] = 0.0F;
       }
@@ -252,7 +273,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   for (int half = 0; half < 2; ++half) {
     const int channel = own.first + half * 8;
     if (a.bias != nullptr && channel < a.c) own.bias[half] = ptx::load_global<float>(a.bias + channel);
-    own.bounds[half] = {a.clip.lo - own.bias[half], a.clip.hi - own.bias[half]};
+    own.bounds[half] = {a.activation.lo - own.bias[half], a.activation.hi - own.bias[half]};
   }
   wait_for_predecessor();
 

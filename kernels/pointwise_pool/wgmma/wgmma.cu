@@ -61,12 +61,13 @@ cudaError_t launch_wgmma(Arguments& a, int strips, int rows, const Launch& where
 
 template <int kPictures>
 cudaError_t launch_49(Arguments& a, const Tensor& x, int rows, const Launch& where) {
-  using Columns = Columns49<kPictures>;
+  using Columns = Columns49<kPictures, false>;
   if (!encode(x, {1, Columns::kWholePixels, kSliceK}, a.pixels) || !encode(x, {kPictures, 1, kSliceK}, a.rest)) {
     return cudaErrorNotSupported;
   }
   a.pictures = kPictures;
-  return launch_wgmma<Columns>(a, a.c / kChannels, rows, where);
+  return is_clip(a.activation) ? launch_wgmma<Columns>(a, a.c / kChannels, rows, where)
+                               : launch_wgmma<Columns49<kPictures, true>>(a, a.c / kChannels, rows, where);
 }
 
 /// How many images a group has: as many as need the least time.
@@ -102,7 +103,7 @@ cudaError_t run_49(Arguments& a, const Tensor& x, int multiprocessors, const Lau
 constexpr int kColumnStep = 32;
 constexpr int kMostColumns = 256;  // of a product
 
-int padded_columns(int pixels) { return PaddedColumns<kColumnStep>::columns(pixels); }
+int padded_columns(int pixels) { return PaddedColumns<kColumnStep, false>::columns(pixels); }
 
 template <int kColumns>
 cudaError_t launch_padded(Arguments& a, const Tensor& x, int columns, int rows, const Launch& where) {
@@ -111,7 +112,9 @@ cudaError_t launch_padded(Arguments& a, const Tensor& x, int columns, int rows, 
   }
   a.pictures = kColumns / padded_columns(x.middle);
   if (!encode(x, {a.pictures, padded_columns(x.middle), kSliceK}, a.pixels)) return cudaErrorNotSupported;
-  return launch_wgmma<PaddedColumns<kColumns>>(a, ceil_div(a.c, kChannels), rows, where);
+  const int strips = ceil_div(a.c, kChannels);
+  return is_clip(a.activation) ? launch_wgmma<PaddedColumns<kColumns, false>>(a, strips, rows, where)
+                               : launch_wgmma<PaddedColumns<kColumns, true>>(a, strips, rows, where);
 }
 
 /// How many columns a group has: as many as need the least time, by that of a round, 0.7 us and 2.6 ns for a column and
@@ -143,7 +146,7 @@ bool pointwise_pool_wgmma_supports(PointwisePoolVariant variant, const Pointwise
   constexpr int kMostPictures = 1 << 20;
   if (p.c_in > kMaxSlices * kSliceK || p.n > kMostPictures) return false;
   if (variant == PointwisePoolVariant::WgmmaPaddedN128) return p.pixels <= kMostColumns;
-  using Columns = Columns49<1>;
+  using Columns = Columns49<1, false>;
   return p.pixels == Columns::kPixels && p.c % (Columns::kBlocks * kChannels) == 0;
 }
 
@@ -159,7 +162,7 @@ cudaError_t pointwise_pool_wgmma(PointwisePoolVariant variant, const PointwisePo
   a.c = p.c;
   a.pixels_of_image = p.pixels;
   a.slices = ceil_div(p.c_in, kSliceK);
-  a.clip = p.clip;
+  a.activation = p.activation;
   const Tensor tensor{x, p.n, p.pixels, p.c_in};
   return variant == PointwisePoolVariant::WgmmaPaddedN128 ? run_padded(a, tensor, multiprocessors, where)
                                                           : run_49(a, tensor, multiprocessors, where);

@@ -16,6 +16,11 @@ inline std::uint32_t clip_half2(std::uint32_t halves, std::uint32_t lo, std::uin
 inline std::uint32_t to_half2_clipped(float first, float second, std::uint32_t hi) {
   return clip_half2(to_half2(first, second), 0, hi);
 }
+inline std::uint32_t to_finite_half2(float first, float second) {
+  constexpr std::uint32_t kLowest = 0xFBFFFBFF;
+  constexpr std::uint32_t kLargest = 0x7BFF7BFF;
+  return clip_half2(to_half2(first, second), kLowest, kLargest);
+}
 inline void to_floats_volatile(std::uint32_t halves, float& first, float& second) {
   first = emulator::float_of_half(halves);
   second = emulator::float_of_half(halves >> 16U);
