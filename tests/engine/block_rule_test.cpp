@@ -198,6 +198,54 @@ TEST_CASE("the rule runs blocks with windows of 5x5 in two launches for few imag
   CHECK(form_of(whole) == BlockForm::Layers);
 }
 
+TEST_CASE("the rule runs expansions with HardSwish or Silu and their depthwise convolution as they were the fastest") {
+  using enum kernels::ExpandDepthwiseVariant;
+  using Pair = kernels::ExpandDepthwiseParams;
+  const auto pair = [](int n, int size, int c_in, int c, int kernel, int stride = 1) {
+    Pair p;
+    p.n = n;
+    p.h = p.w = size;
+    p.out_h = p.out_w = size / stride;
+    p.c_in = c_in;
+    p.c = c;
+    p.kernel = kernel;
+    p.stride = stride;
+    p.pad_top = p.pad_left = kernel / 2;
+    p.expand_activation = p.depthwise_activation = kernels::Activation(kernels::ActivationKind::Silu);
+    return p;
+  };
+  kernels::DeviceTraits gpu = kH100;
+  gpu.l2_bytes = std::size_t{50} << 20U;
+  const Rules rule(gpu, {});
+  for (const auto& [p, variant] : {std::pair{pair(1, 28, 40, 240, 5), Slice16Bands16},
+                                   {pair(4, 28, 40, 240, 5), Slice16Bands4},
+                                   {pair(8, 28, 40, 240, 5), Slice16Strip7Bands2},
+                                   {pair(32, 28, 40, 240, 5), Slice16Strip7Bands1},
+                                   {pair(1, 28, 40, 240, 3, 2), Slice16Bands8},
+                                   {pair(32, 28, 40, 240, 3, 2), Slice16Bands1},
+                                   {pair(8, 14, 80, 480, 3), Slice32Strip7Bands2},
+                                   {pair(32, 14, 80, 480, 3), Slice32Strip7Bands1},
+                                   {pair(4, 7, 160, 960, 5), Slice16Bands1},
+                                   {pair(32, 7, 160, 960, 5), Slice32Strip7Bands1},
+                                   {pair(32, 56, 24, 144, 3), Slice16Strip7Bands4},
+                                   {pair(32, 112, 16, 96, 3, 2), Slice16Bands16}}) {
+    CAPTURE(p.n, p.h, p.c, p.kernel, p.stride);
+    const auto fused = rule.fused(p);
+    REQUIRE(fused.has_value());
+    CHECK(fused->variant == variant);
+    CHECK_FALSE(Rules(gpu, {{"pair", "layers"}}).fused(p).has_value());
+    Pair exact = p;
+    exact.elem = kernels::Elem::F32;
+    CHECK_FALSE(rule.fused(exact).has_value());
+  }
+  for (const Pair& p : {pair(1, 56, 24, 144, 3), pair(8, 14, 112, 672, 3), pair(32, 14, 112, 672, 5, 2),
+                        pair(32, 7, 192, 1152, 5), pair(8, 112, 16, 96, 3, 2)}) {
+    CAPTURE(p.n, p.h, p.c, p.kernel, p.stride);
+    CHECK_FALSE(rule.fused(p).has_value());
+    CHECK(Rules(gpu, {{"pair", "fused"}}).fused(p).has_value());
+  }
+}
+
 TEST_CASE("what needs more shared memory than a GPU has is not taken") {
   using enum InvertedResidualVariant;
   constexpr kernels::DeviceTraits kSmall = kernels::traits_of(120, 170);  // 99 KB a block

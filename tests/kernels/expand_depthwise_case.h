@@ -52,7 +52,7 @@ struct Window {
 inline constexpr Window kWindows[] = {{3, 1}, {3, 2}, {5, 1}, {5, 2}};
 
 /// Activations of hidden values and results that are no clips.
-inline constexpr std::pair<kernels::ActivationKind, kernels::ActivationKind> kCurved[] = {
+inline constexpr std::pair<kernels::ActivationKind, kernels::ActivationKind> kSwish[] = {
     {kernels::ActivationKind::HardSwish, kernels::ActivationKind::HardSwish},
     {kernels::ActivationKind::Silu, kernels::ActivationKind::Silu},
     {kernels::ActivationKind::Silu, kernels::ActivationKind::HardSwish}};

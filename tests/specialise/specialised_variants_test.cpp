@@ -234,6 +234,41 @@ TEST_CASE("specialised variants: the rule runs late blocks of one image in one l
   CHECK(chosen(block(1, 14, 14, 72, 432, 72, 1)).starts_with("cluster_1_72_432_72_"));
 }
 
+TEST_CASE(
+    "specialised variants: blocks with HardSwish are made in half, by the families that have it, and by these only") {
+  const DeviceTraits gpu = gpu_that_compiles(90, 132);
+  const kernels::Activation hard_swish(kernels::ActivationKind::HardSwish);
+  const auto form = [&](const InvertedResidualParams& p, const DeviceTraits& on) {
+    return Rules(on, {}).block_form(&p, nullptr).form;
+  };
+  for (const int n : {1, 4, 8, 32}) {
+    for (InvertedResidualParams p :
+         {block(n, 28, 28, 40, 240, 80, 2), block(n, 14, 14, 80, 200, 80, 1), block(n, 14, 14, 80, 184, 80, 1)}) {
+      p.expand_activation = p.depthwise_activation = hard_swish;
+      CAPTURE(n, p.c_hidden);
+      CHECK(form(p, gpu) == BlockForm::Fused);
+      CHECK(form(p, kernels::traits_of(90, 132)) == BlockForm::Layers);  // the library itself has none
+      for (const auto variant : kernel_of(p).specialised(p, gpu)) {
+        const std::string_view name = kernel_of(p).variant_name(variant);
+        CAPTURE(name);
+        CHECK((name.starts_with("small_") || name.starts_with("cluster_") || name.starts_with("strip_") ||
+               name.starts_with("image_")));
+        InvertedResidualParams clipped = p;
+        clipped.expand_activation = clipped.depthwise_activation = kernels::Clip{0.0F, 6.0F};
+        CHECK(kernel_of(p).supports(variant, p, gpu));
+        CHECK_FALSE(kernel_of(p).supports(variant, clipped, gpu));
+      }
+      p.depthwise_activation = kernels::Clip{0.0F, 6.0F};  // both, or neither
+      CHECK(kernel_of(p).specialised(p, gpu).empty());
+      p.expand_activation = p.depthwise_activation = kernels::Activation(kernels::ActivationKind::Silu);
+      CHECK(kernel_of(p).specialised(p, gpu).empty());
+      p.expand_activation = p.depthwise_activation = hard_swish;
+      p.elem = kernels::Elem::F32;
+      CHECK(kernel_of(p).specialised(p, gpu).empty());
+    }
+  }
+}
+
 TEST_CASE("specialised variants: a rule that names no family leaves a shape to the library's own kernels") {
   const DeviceTraits gpu = gpu_that_compiles(90, 132);
   const InvertedResidualParams p = block(1, 7, 7, 16, 16, 64, 1);
