@@ -54,7 +54,7 @@ TEST_CASE("names that do not exist are refused, with those that do") {
   CHECK(message_of("gate", "expand_depthwise").find("layers, fused") != std::string::npos);
   CHECK(message_of("stem_block", "rows3").find("rows1, rows2") != std::string::npos);
   CHECK(message_of("gem", "gemv").find("gemm, depthwise_conv, conv2d") != std::string::npos);
-  CHECK(message_of("gem", "gemv").find("block, pool, head, stem, gate, gated_project, ") != std::string::npos);
+  CHECK(message_of("gem", "gemv").find("block, pool, pair, head, stem, gate, gated_project, ") != std::string::npos);
   CHECK(message_of("gem", "gemv").ends_with(", pointwise"));
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("all that a time depends on is in the text of a shape") {
   p.c = 1280;
   p.bias = true;
   p.activation = kernels::Clip{0.0F, 6.0F};
-  CHECK(kernels::kernel_of(p).shape(p) == "pointwise_pool n=2 pixels=49 c_in=320 c=1280 bias=1 clip=[0,6]");
+  CHECK(kernels::kernel_of(p).shape(p) == "pointwise_pool n=2 pixels=49 c_in=320 c=1280 bias=1 activation=[0,6]");
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ std::vector<KernelCase> pointwise_pool_cases() {
     p.c_in = kHead.k;
     p.c = kHead.n;
     p.bias = true;
-    p.clip = test::window_case::kRelu6;
+    p.activation = test::window_case::kRelu6;
     const std::vector<float> weight = memory->random_host(product(p.c, p.c_in));
     std::vector<std::byte> packed(kernels::gemm_packed_bytes(elem, p.c, p.c_in));
     kernels::gemm_pack(elem, p.c, p.c_in, weight.data(), packed.data());
