@@ -118,7 +118,7 @@ constexpr PairRow kPaysSwish[] = {
     {MOBICUDA_WHEN(s.stride == 1 && s.kernel == 5 && s.out_h > 14 && s.out_h <= 28 && s.c_in <= 64 && s.c % 16 == 0), {}, "strips of seven rows, a launch less"},
     {MOBICUDA_WHEN(s.stride == 1 && s.kernel == 3 && s.out_h > 28 && s.c_in <= 32 && s.rounds(16, 4) > 2), {}, "strips of seven rows, a launch less"},
     {MOBICUDA_WHEN(s.stride == 1 && s.kernel == 5 && s.out_h <= 7 && s.c_in <= 160 && s.c % 32 == 0), {}, "strips of seven rows, a launch less"},
-    {MOBICUDA_WHEN(s.stride == 2 && s.kernel == 3 && s.out_h > 7 && s.out_h <= 14 && s.c_in <= 96), {}, "half of the pixels go back to memory"},
+    {MOBICUDA_WHEN(s.stride == 2 && s.kernel == 3 && s.out_h > 7 && s.out_h <= 14 && s.c_in <= 96), {}, "a quarter of the pixels goes back to memory"},
     {MOBICUDA_WHEN(s.stride == 2 && s.kernel == 3 && s.out_h > 28 && s.c_in <= 32 && s.outgrows_cache()), {}, "the hidden tensor is larger than the L2 cache"},
 };
 // clang-format on
