@@ -5,6 +5,7 @@
 #include "baselines/cpu/cpu_engine.h"
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
+#include "baselines/cpu/ops/int8_kernels.h"
 #include "baselines/cpu/plan_maker.h"
 #include "graph/memory_errors.h"
 
@@ -55,7 +56,10 @@ class CpuBackend final : public Backend {
  private:
   // Weights are packed for the panels of an instruction set; in double precision they are left as they are.
   static std::string processor(const EngineOptions& options) {
-    return options.precision == Precision::Fp64 ? "any CPU" : "a CPU with " + std::string(cpu::fp32_kernels().name);
+    if (options.precision == Precision::Fp64) return "any CPU";
+    const std::string of_reals = cpu::fp32_kernels().name;
+    const std::string of_integers = cpu::int8_kernels(true).name;
+    return "a CPU with " + of_reals + (of_integers == of_reals ? "" : " and " + of_integers);
   }
 
   static std::shared_ptr<const Engine> make_engine(const EngineOptions& options, Plan plan) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -159,12 +160,18 @@ class IntegerUser {
       inputs[Integer::kBias] = constant<std::int32_t>(graph_.value(bias).name, *integers);
     }
     const std::vector<std::int32_t> zero_points = by_output(weight.quantized->zero_points, weight);
-    if (std::ranges::any_of(zero_points, [](std::int32_t zero_point) { return zero_point != 0; })) {
+    const bool has_zero_points =
+        std::ranges::any_of(zero_points, [](std::int32_t zero_point) { return zero_point != 0; });
+    std::shared_ptr<const HostTensor> integers(weight.quantized, &weight.quantized->integers);
+    auto centred =
+        has_zero_points || integers->dtype() == DType::U8 ? centred_weights(*integers, zero_points) : std::nullopt;
+    if (centred) {
+      integers = std::make_shared<const HostTensor>(*std::move(centred));
+    } else if (has_zero_points) {
       inputs[Integer::kWeightZeroPoint] = constant<std::int32_t>(weight.name + ".zero_point", zero_points);
     }
     inputs[Integer::kWeightScale] = constant<float>(weight.name + ".scale", scales);
-    inputs[Integer::kWeight] = rewriter_.builder().add_constant(
-        weight.name, std::shared_ptr<const HostTensor>(weight.quantized, &weight.quantized->integers));
+    inputs[Integer::kWeight] = rewriter_.builder().add_constant(weight.name, std::move(integers));
     const auto behind = quantized_behind(node);
     if (const auto result = behind ? clamped(*behind, op.activation) : std::nullopt) {
       integer.result = *result;
@@ -186,6 +193,27 @@ class IntegerUser {
   static bool has_integers_by_output(const Value& weight) {
     return weight.quantized && is_quantized(weight.quantized->integers.dtype()) &&
            (weight.quantized->scales.size() == 1 || weight.quantized->axis == 0);
+  }
+
+  // Weights less their zero points, which are the same numbers in one type for every engine; nothing where one is no
+  // int8.
+  static std::optional<HostTensor> centred_weights(const HostTensor& integers,
+                                                   const std::vector<std::int32_t>& zero_points) {
+    HostTensor centred(DType::I8, integers.shape());
+    const auto to = centred.data<std::int8_t>();
+    const std::size_t each = to.size() / zero_points.size();
+    const auto fill = [&](const auto& from) {
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        const std::int32_t difference = from[i] - zero_points[i / each];
+        if (difference < range_of(DType::I8).low || difference > range_of(DType::I8).high) return false;
+        to[i] = static_cast<std::int8_t>(difference);
+      }
+      return true;
+    };
+    const bool fits =
+        integers.dtype() == DType::U8 ? fill(integers.data<std::uint8_t>()) : fill(integers.data<std::int8_t>());
+    if (!fits) return std::nullopt;
+    return centred;
   }
 
   template <class T>

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -289,6 +290,40 @@ TEST_CASE("a bias that no int32 holds leaves its operation real") {
     return net.add(Gemm{}, {x, w, bias});
   }));
   CHECK(ops(graph) == "Quantize Dequantize Gemm");
+}
+
+TEST_CASE("weights have no zero points where they are int8 without them") {
+  struct Case {
+    DType dtype;
+    std::int32_t zero_point;
+    bool fits;
+    std::vector<int> weights;
+  };
+  for (const Case& c : {Case{DType::U8, 128, true, {0, 255}}, Case{DType::U8, 100, true, {0, 227}},
+                        Case{DType::U8, 100, false, {0, 228}}, Case{DType::U8, 0, true, {0, 127}},
+                        Case{DType::U8, 0, false, {0, 128}}, Case{DType::I8, 3, true, {-125, 127}},
+                        Case{DType::I8, 3, false, {-126, 127}}, Case{DType::I8, 0, true, {-128, 127}}}) {
+    CAPTURE(c.weights, c.zero_point);
+    HostTensor integers(c.dtype, Shape{1, 2});
+    for (std::size_t i = 0; i < 2; ++i) integers.bytes()[i] = static_cast<std::byte>(c.weights[i]);
+    const auto quantized =
+        std::make_shared<const QuantizedConstant>(QuantizedConstant{integers, {0.5F}, {c.zero_point}, 0});
+    const Graph graph = optimize(network_of(Shape{1, 2}, [&](QdqNetwork& net) {
+      const ValueId x = net.quantize(net.input(), DType::I8, kTenth);
+      return net.add(Gemm{}, {x, net.constant(quantized), kNoValue});
+    }));
+    REQUIRE(ops(graph) == "Quantize QuantizedGemm");
+    const Node& gemm = graph.nodes()[1];
+    CHECK((gemm.inputs[QuantizedGemm::kWeightZeroPoint] == kNoValue) == (c.fits || c.zero_point == 0));
+    const HostTensor& kept = *graph.value(gemm.inputs[QuantizedGemm::kWeight]).constant;
+    CHECK(kept.dtype() == (c.fits ? DType::I8 : c.dtype));
+    for (std::size_t i = 0; i < 2; ++i) {
+      CHECK(kept.bytes()[i] == static_cast<std::byte>(c.weights[i] - (c.fits ? c.zero_point : 0)));
+    }
+    const Floats x{0.7F, -1.1F};
+    const int sum = 7 * (c.weights[0] - c.zero_point) - 11 * (c.weights[1] - c.zero_point);
+    CHECK(run(*compiled(graph, Precision::Fp32, 1, 1), x)[0] == static_cast<float>(sum) * (0.1F * 0.5F));
+  }
 }
 
 // ---- the definitions, worked out by hand

@@ -3,6 +3,9 @@
 
 namespace mobicuda::cpu {
 
-const Int8Kernels& int8_kernels_avx512() { return kInt8Kernels; }
+const Int8Kernels& int8_kernels_avx512() {
+  static constexpr Int8Kernels kKernels = int8_kernels_named("avx512");
+  return kKernels;
+}
 
 }  // namespace mobicuda::cpu

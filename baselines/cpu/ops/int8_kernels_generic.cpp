@@ -2,6 +2,9 @@
 
 namespace mobicuda::cpu {
 
-const Int8Kernels& int8_kernels_generic() { return kInt8Kernels; }
+const Int8Kernels& int8_kernels_generic() {
+  static constexpr Int8Kernels kKernels = int8_kernels_named("generic");
+  return kKernels;
+}
 
 }  // namespace mobicuda::cpu
