@@ -11,7 +11,7 @@ import sys
 
 from run_clang_tidy import ROOT, included
 
-RULES = re.compile(r"cmake/.*|CMakeLists\.txt|CMakePresets\.json|scripts/(sanitize|fuzz)|scripts/lib/changed_source\.py|tests/fuzz/.*|.*\.proto")
+RULES = re.compile(r"cmake/.*|CMakeLists\.txt|CMakePresets\.json|scripts/(sanitize|fuzz|test_arm64)|scripts/lib/changed_source\.py|tests/fuzz/.*|.*\.proto")
 
 
 def changed_since(commit):

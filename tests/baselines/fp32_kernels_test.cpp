@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "baselines/cpu/ops/depthwise_conv.h"
@@ -499,6 +500,7 @@ const Activation kLoops[] = {Activation::none(),
                              Activation::of(ActivationKind::Sigmoid),
                              Activation::of(ActivationKind::Silu),
                              Activation::of(ActivationKind::HardSwish),
+                             Activation::of(ActivationKind::Tanh),
                              Activation::of(ActivationKind::LeakyRelu, 0.1F)};
 
 // The definition in double, and how far a float may be from it: docs/numerics.md, activations by themselves.
@@ -518,6 +520,8 @@ Curve curve(const Activation& activation, double x) {
       return {y, std::abs(x) * of_sigmoid + std::abs(y) * test::kUnitF32 + kLeast};
     case ActivationKind::HardSwish:
       return {y, 3 * std::abs(x) * (std::abs(x) / 6 + 0.5) * test::kUnitF32 + kLeast};
+    case ActivationKind::Tanh:
+      return {y, 4 * std::abs(y) * test::kUnitF32 + kLeast};
     default:
       return {y, std::abs(y) * test::kUnitF32 + kLeast};
   }
@@ -613,6 +617,58 @@ TEST_CASE("activations of every instruction set take NaN and infinity as their d
         const float expected = activate(x[i], activation);
         CAPTURE(kernels->name, to_string(activation), x[i], y[i], expected);
         CHECK((std::isnan(expected) ? std::isnan(y[i]) : y[i] == expected));
+      }
+    }
+  }
+}
+
+// Gelu and GeluTanh as curve() has activations.
+Curve gelu_curve(ElementFunction function, double x) {
+  constexpr double kLeastNormal = 0x1p-126;
+  if (function == ElementFunction::Gelu) {
+    const double y = evaluate(UnaryKind::Gelu, x);
+    return {y, (2 * x * x + 12) * std::abs(y) * test::kUnitF32 + kLeastNormal};
+  }
+  const double y = evaluate(UnaryKind::GeluTanh, x);
+  const double z = 2 * std::sqrt(2 / std::numbers::pi) * x * (1 + 0.044715 * x * x);
+  const double s = 1 / (1 + std::exp(-z));
+  const double of_sigmoid = s * ((1 - s) * (4 * std::abs(z) + 4) + 3) * test::kUnitF32 + kLeastNormal;
+  return {y, std::abs(x) * of_sigmoid + std::abs(y) * test::kUnitF32 + kLeastNormal};
+}
+
+TEST_CASE("Gelu of every instruction set stays within its bound for numbers of every size") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Floats x;
+  for (int exponent = -149; exponent < 126; ++exponent) {  // twice the largest numbers is not the question
+    for (const float fraction : test::random_uniform(static_cast<std::uint32_t>(exponent + 200), 50, 1.0F, 2.0F)) {
+      x.push_back(std::ldexp(fraction, exponent));
+      x.push_back(-x.back());
+    }
+  }
+  for (const float value : test::random_uniform(7, 200'000, -16.0F, 16.0F)) x.push_back(value);
+  const Floats special{kNaN, kInfinity, -kInfinity, 0.0F, -0.0F};
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const ElementFunction function : {ElementFunction::Gelu, ElementFunction::GeluTanh}) {
+      CAPTURE(kernels->name, function == ElementFunction::Gelu);
+      Doubles expected;
+      Doubles allowed;
+      for (const float value : x) {
+        const Curve wanted = gelu_curve(function, static_cast<double>(value));
+        expected.push_back(wanted.value);
+        allowed.push_back(wanted.allowed);
+      }
+      ElementTask task;
+      task.function = function;
+      task.a = x.data();
+      const Floats y = run_elements(*kernels, task, Activation::none(), std::ssize(x));
+      REQUIRE(test::compare_elements(y, expected, allowed));
+      task.a = special.data();
+      const Floats of_special = run_elements(*kernels, task, Activation::none(), std::ssize(special));
+      for (std::size_t i = 0; i < special.size(); ++i) {
+        const UnaryKind kind = function == ElementFunction::Gelu ? UnaryKind::Gelu : UnaryKind::GeluTanh;
+        const float value = evaluate(kind, special[i]);
+        CAPTURE(special[i], of_special[i], value);
+        CHECK((std::isnan(value) ? std::isnan(of_special[i]) : of_special[i] == value));
       }
     }
   }

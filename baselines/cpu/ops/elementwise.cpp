@@ -1,5 +1,8 @@
 #include "baselines/cpu/ops/elementwise.h"
 
+#include <algorithm>
+#include <array>
+
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
 
@@ -93,7 +96,8 @@ void mul(const Mul& op, const BroadcastPlan& plan, const float* a, const float* 
 template <>
 void unary(const Unary& op, const float* x, float* y, Range range) {
   const std::optional<Activation> activation = activation_of(op);
-  if (!activation) {
+  const bool gelu = op.kind == UnaryKind::Gelu || op.kind == UnaryKind::GeluTanh;
+  if (!activation && !gelu) {
     for (std::int64_t i = range.first; i < range.last; ++i) y[i] = evaluate(op.kind, x[i]);
     return;
   }
@@ -101,7 +105,9 @@ void unary(const Unary& op, const float* x, float* y, Range range) {
   task.a = x + range.first;
   task.y = y + range.first;
   task.n = range.last - range.first;
-  run(task, *activation);
+  if (activation) return run(task, *activation);
+  task.function = op.kind == UnaryKind::Gelu ? ElementFunction::Gelu : ElementFunction::GeluTanh;
+  fp32_kernels().elements(task);
 }
 
 template <>
@@ -116,20 +122,37 @@ void clip(const Clip& op, const float* x, float* y, Range range) {
 template <>
 void scale_shift(const ScaleShift& op, std::int64_t channels, std::int64_t inner, const float* x, const float* scale,
                  const float* shift, float* y, Range rows) {
-  // Channels lie side by side, or each is a run of its own.
-  const std::int64_t step = inner == 1 ? channels : 1;
-  for (std::int64_t row = rows.first; row < rows.last; ++row) {
-    for (std::int64_t c = 0; c < channels; c += step) {
-      const std::int64_t start = (row * channels + c) * inner;
-      ElementTask task;
-      task.a = x + start;
-      task.b = scale + c;
-      task.c = shift + c;
-      task.repeat = inner > 1;
-      task.y = y + start;
-      task.n = step * inner;
+  ElementTask task;
+  if (inner > 1) {
+    task.repeat = true;
+    task.n = inner;
+    for (std::int64_t at = rows.first * channels; at < rows.last * channels; ++at) {
+      task.a = x + at * inner;
+      task.b = scale + at % channels;
+      task.c = shift + at % channels;
+      task.y = y + at * inner;
       run(task, op.activation);
     }
+    return;
+  }
+  // Pixels of few channels go together, with as many copies of what they are multiplied by.
+  constexpr std::int64_t kTogether = 512;
+  std::array<float, kTogether> scales;
+  std::array<float, kTogether> shifts;
+  const std::int64_t pixels = std::clamp(kTogether / channels, std::int64_t{1}, rows.last - rows.first);
+  if (pixels > 1) {
+    for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+      std::copy_n(scale, channels, scales.begin() + pixel * channels);
+      std::copy_n(shift, channels, shifts.begin() + pixel * channels);
+    }
+  }
+  task.b = pixels > 1 ? scales.data() : scale;
+  task.c = pixels > 1 ? shifts.data() : shift;
+  for (std::int64_t row = rows.first; row < rows.last; row += pixels) {
+    task.a = x + row * channels;
+    task.y = y + row * channels;
+    task.n = std::min(pixels, rows.last - row) * channels;
+    run(task, op.activation);
   }
 }
 

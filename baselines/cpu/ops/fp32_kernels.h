@@ -86,6 +86,13 @@ struct PoolTask {
   float* y = nullptr;
 };
 
+/// What an ElementTask computes of its sum or product.
+enum class ElementFunction : std::uint8_t {
+  Act,       ///< its activation
+  Gelu,      ///< UnaryKind::Gelu, of the first form alone
+  GeluTanh,  ///< UnaryKind::GeluTanh, of the first form alone
+};
+
 /// y[i] = act(a[i]), act(a[i] + b[i]), act(a[i] * b[i]) or act(a[i] * b[i] + c[i]) for i below n; y may be a. An
 /// element's bits do not depend on what stands beside it.
 struct ElementTask {
@@ -97,12 +104,11 @@ struct ElementTask {
   float* y = nullptr;
   std::int64_t n = 0;
   Activation activation;  ///< is_vectorised()
+  ElementFunction function = ElementFunction::Act;
 };
 
-/// Whether ElementTask has the activation: not Tanh and Elu, for which the C library's functions are exact enough.
-constexpr bool is_vectorised(ActivationKind kind) {
-  return kind != ActivationKind::Tanh && kind != ActivationKind::Elu;
-}
+/// Whether ElementTask has the activation: not Elu, for which the C library's expm1 is.
+constexpr bool is_vectorised(ActivationKind kind) { return kind != ActivationKind::Elu; }
 
 /// The inner loops for one instruction set.
 struct Fp32Kernels {
