@@ -14,8 +14,13 @@
 namespace mobicuda::cpu {
 namespace {
 
-// A range begins with input rows that the one before has computed too: long ranges, but some for each thread.
-constexpr std::int64_t kRangesPerThread = 2;
+// The rows of an image that a thread's scratch memory holds, at the beginning of which this lies, through a loop.
+struct HeldRows {
+  std::int64_t image = -1;
+  std::int64_t first = 0, end = 0;
+};
+constexpr std::int64_t kHeldElements = kBufferAlignment / kFloatBytes;  // that it takes
+static_assert(sizeof(HeldRows) <= kBufferAlignment);
 
 struct FusedConvolutions {
   std::optional<Product> expand;
@@ -44,7 +49,8 @@ struct FusedConvolutions {
     return project ? checked_multiply(most_band_rows(), depthwise.row_elements()) : 0;
   }
   std::int64_t workspace_bytes() const {
-    return checked_multiply(product_elements() + expanded_elements() + filtered_elements(), kFloatBytes);
+    return checked_multiply(kHeldElements + product_elements() + expanded_elements() + filtered_elements(),
+                            kFloatBytes);
   }
 
   // As few as let a band's rows stay in the cache.
@@ -55,8 +61,7 @@ struct FusedConvolutions {
   }
 };
 
-// Runs consecutive bands in one thread. Bands of an image share input rows of the depthwise convolution: those stay
-// where they are.
+// Runs bands in one thread. Neighbours share input rows of the depthwise convolution: those stay where they are.
 class BandRunner {
  public:
   BandRunner(const FusedConvolutions& step, const StepContext& context, int worker)
@@ -64,9 +69,15 @@ class BandRunner {
         x_(context.buffer<const float>(step.x)),
         residual_(context.buffer<const float>(step.residual)),
         y_(context.buffer<float>(step.y)),
-        scratch_(context.scratch(worker)),
+        held_(held_rows(context, worker)),
+        scratch_(context.scratch(worker) + kHeldElements),
         expanded_(scratch_ + step.product_elements()),
         filtered_(expanded_ + step.expanded_elements()) {}
+
+  // Before a loop: what lies in the threads' scratch memory is of another step.
+  static void begin(const StepContext& context) {
+    for (int worker = 0; worker < context.pool.threads(); ++worker) held_rows(context, worker) = {};
+  }
 
   void run(std::int64_t image, Range rows) {
     const Depthwise& depthwise = step_.depthwise;
@@ -91,12 +102,17 @@ class BandRunner {
   }
 
  private:
+  static HeldRows& held_rows(const StepContext& context, int worker) {
+    return *reinterpret_cast<HeldRows*>(context.scratch(worker));
+  }
+
   // Makes the rows of `window` those that are held: computes what the window before has not.
   void expand(std::int64_t image, Range window) {
     const std::int64_t rows = step_.depthwise.x_rows();
     const std::int64_t pixels = step_.expand->image_rows() / rows;
     const std::int64_t ring = step_.expanded_rows();
-    std::int64_t row = image == image_ ? std::max(window.first, held_end_) : window.first;
+    const bool follows = image == held_.image && window.first >= held_.first;
+    std::int64_t row = follows ? std::max(window.first, held_.end) : window.first;
     while (row < window.last) {
       const std::int64_t place = row % ring;
       const std::int64_t end = std::min(window.last, row + ring - place);  // before the ring begins again
@@ -104,26 +120,22 @@ class BandRunner {
                              {x_, nullptr, expanded_ + place * step_.depthwise.x_row_elements()}, scratch_);
       row = end;
     }
-    image_ = image;
-    held_end_ = window.last;
+    held_ = {image, window.first, window.last};
   }
 
   const FusedConvolutions& step_;
   const float* const x_;
   const float* const residual_;
   float* const y_;
+  HeldRows& held_;
   float* const scratch_;
   float* const expanded_;
   float* const filtered_;
-  std::int64_t image_ = -1;    // of the rows in expanded_
-  std::int64_t held_end_ = 0;  // behind the last of them
 };
 
 void run_bands(const FusedConvolutions& step, const StepContext& context) {
-  const std::int64_t items = context.n * step.bands;
-  const std::int64_t threads = context.pool.threads();
-  const std::int64_t grain = threads == 1 ? items : ceil_div(items, kRangesPerThread * threads);
-  context.pool.for_ranges(items, grain, [&](std::int64_t first, std::int64_t last, int worker) {
+  BandRunner::begin(context);
+  context.pool.for_ranges(context.n * step.bands, 1, [&](std::int64_t first, std::int64_t last, int worker) {
     BandRunner runner(step, context, worker);
     for (std::int64_t item = first; item < last; ++item) {
       runner.run(item / step.bands, step.band_rows(item % step.bands));
