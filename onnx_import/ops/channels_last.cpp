@@ -29,4 +29,12 @@ ValueId to_channels_last(NodeImporter& node, ValueId image, const Shape& shape) 
   return value;
 }
 
+std::size_t axis_of_image(std::size_t rank, std::size_t axis) {
+  constexpr std::size_t kChannels = 1;
+  constexpr std::size_t kColumns = 3;
+  if (axis == rank - 1) return kChannels;
+  if (rank == 4) return axis + 1;
+  return rank == 3 ? kColumns : 0;
+}
+
 }  // namespace mobicuda::onnx_import

@@ -19,6 +19,9 @@ ValueId to_channels_last(NodeImporter& node, ValueId image, const Shape& shape);
 /// Whether the value's image is known.
 bool is_channels_last(const NodeImporter& node, ValueId value);
 
+/// The axis of its image that an axis > 0 of a value with so many axes is; 0 where it is part of one.
+std::size_t axis_of_image(std::size_t rank, std::size_t axis);
+
 /// function(x), element by element: of the image where x has one.
 template <class Function>
 ValueId by_element(NodeImporter& node, ValueId x, Function function) {

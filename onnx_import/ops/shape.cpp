@@ -253,6 +253,23 @@ ValueId pad_axis(NodeImporter& node, ValueId value, std::size_t axis, std::int64
   return node.add(Reshape{Shape(std::span<const std::int64_t>(dims))}, {padded});
 }
 
+// Of the values' images where one of them has one.
+ValueId concat(NodeImporter& node, std::vector<ValueId> values, std::size_t axis) {
+  const Shape first = node.shape_of(values.front());
+  const bool as_images = std::ranges::any_of(values, [&](ValueId value) { return is_channels_last(node, value); });
+  const std::size_t of_image = as_images ? axis_of_image(first.rank(), axis) : 0;
+  Concat op;
+  op.axis = static_cast<std::int64_t>(of_image != 0 ? of_image : axis);
+  if (of_image == 0) return node.add(op, std::move(values));
+  std::vector<std::int64_t> dims(first.dims().begin(), first.dims().end());
+  dims[axis] = 0;
+  for (ValueId& value : values) {
+    dims[axis] += node.shape_of(value)[axis];
+    value = image_of_channels_last(node, value);
+  }
+  return to_channels_last(node, node.add(op, std::move(values)), Shape(std::span<const std::int64_t>(dims)));
+}
+
 // Constants are added to zeros that their neighbours are surrounded with.
 ValueId join(NodeImporter& node, const std::vector<Part>& parts, std::size_t axis) {
   std::vector<ValueId> values;
@@ -268,9 +285,7 @@ ValueId join(NodeImporter& node, const std::vector<Part>& parts, std::size_t axi
     for (std::size_t next = i + 1; next < parts.size() && parts[next].constant; ++next) after += parts[next].extent;
     values.push_back(pad_axis(node, parts[i].value, axis, values.empty() ? before : 0, after));
   }
-  Concat op;
-  op.axis = static_cast<std::int64_t>(axis);
-  const ValueId joined = values.size() == 1 ? values.front() : node.add(op, values);
+  const ValueId joined = values.size() == 1 ? values.front() : concat(node, std::move(values), axis);
   if (!constants) return joined;
   const Shape shape = node.shape_of(joined);
   node.count_scale_and_shift(shape.elements());

@@ -8,6 +8,7 @@
 
 #include <mobicuda/error.h>
 
+#include "channels_last.h"
 #include "ops.h"
 #include "shape_math.h"
 
@@ -32,11 +33,17 @@ SliceRanges checked(const NodeImporter& node, SliceRanges ranges, std::size_t ra
 }
 
 ValueId take(NodeImporter& node, ValueId value, std::size_t axis, std::int64_t first, std::int64_t extent) {
+  const Shape shape = node.shape_of(value);
+  const std::size_t of_image = is_channels_last(node, value) ? axis_of_image(shape.rank(), axis) : 0;
   Slice op;
-  op.axis = static_cast<std::int64_t>(axis);
+  op.axis = static_cast<std::int64_t>(of_image != 0 ? of_image : axis);
   op.first = first;
   op.extent = extent;
-  return node.add(op, {value});
+  if (of_image == 0) return node.add(op, {value});
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[axis] = extent;
+  const ValueId image = node.add(op, {image_of_channels_last(node, value)});
+  return to_channels_last(node, image, Shape(std::span<const std::int64_t>(dims)));
 }
 
 // Without an axis whose extent is 1.

@@ -1,8 +1,11 @@
 // The definitions that all engines are compared with: against values worked out by hand, and against a second
 // formulation. All data are whole numbers or exact fractions, so that no tolerance is needed.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "baselines/cpu/ops/conv2d.h"
@@ -19,6 +22,7 @@ namespace mobicuda::cpu {
 namespace {
 
 using Doubles = std::vector<double>;
+using Floats = std::vector<float>;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -355,19 +359,70 @@ TEST_CASE("layout transforms and transposes move every element to its place") {
   const TensorDesc from = nchw(Shape{1, 2, 3, 2});
   const TensorDesc to = nhwc(Shape{1, 2, 3, 2});
   Doubles last(24, kNaN);
-  copy_permuted(plan_layout_transform(from, to), first.data(), last.data(), {0, 6});
+  const auto copy = [](const CopyPlan& plan, const Doubles& x, Doubles& y) {
+    copy_permuted(plan, x.data(), y.data(), {0, 2 * plan.axes[1].extent});
+  };
+  copy(plan_layout_transform(from, to), first, last);
   CHECK(Doubles(last.begin(), last.begin() + 12) == Doubles{1, 7, 2, 8, 3, 9, 4, 10, 5, 11, 6, 12});
   CHECK(last[12] == 13);
   CHECK(last[13] == 19);
   Doubles back(24, kNaN);
-  copy_permuted(plan_layout_transform(to, from), last.data(), back.data(), {0, 4});
+  copy(plan_layout_transform(to, from), last, back);
   CHECK(back == first);
 
   Transpose op;
   op.permutation = {0, 2, 3, 1};
   Doubles transposed(24, kNaN);
-  copy_permuted(plan_transpose(op, from, nchw(Shape{1, 3, 2, 2})), first.data(), transposed.data(), {0, 6});
+  copy(plan_transpose(op, from, nchw(Shape{1, 3, 2, 2})), first, transposed);
   CHECK(transposed == last);
+}
+
+TEST_CASE("transposes of any shape and layout, however their rows are shared out") {
+  constexpr std::int64_t kPictures = 2;
+  const std::vector<std::array<std::int64_t, 3>> shapes{{2, 3, 4},    {17, 5, 33}, {3, 20, 16}, {1, 7, 9},
+                                                        {40, 1, 18},  {6, 19, 1},  {1, 1, 8},   {16, 16, 16},
+                                                        {33, 17, 35}, {1, 1, 1}};
+  for (const auto& [c, h, w] : shapes) {
+    for (const Layout x_layout : {Layout::NCHW, Layout::NHWC}) {
+      for (const Layout y_layout : {Layout::NCHW, Layout::NHWC}) {
+        std::vector<std::int64_t> order{1, 2, 3};
+        do {
+          Transpose op;
+          op.permutation = {0, order[0], order[1], order[2]};
+          const Shape x_shape{1, c, h, w};
+          const auto extent = [&](std::size_t i) { return x_shape[static_cast<std::size_t>(op.permutation[i])]; };
+          const TensorDesc x_desc{DType::F32, x_shape, x_layout};
+          const TensorDesc y_desc{DType::F32, Shape{1, extent(1), extent(2), extent(3)}, y_layout};
+          const Strides xs = strides_of(x_desc);
+          const Strides ys = strides_of(y_desc);
+          const std::int64_t elements = x_shape.elements();
+          Floats x(static_cast<std::size_t>(kPictures * elements));
+          std::iota(x.begin(), x.end(), 1.0F);
+          Floats expected(x.size());
+          for (std::int64_t i = 0; i < kPictures * elements; ++i) {
+            const std::array<std::int64_t, 3> at{i / (h * w) % c, i / w % h, i % w};
+            std::int64_t from = i / elements * elements;
+            std::int64_t to = from;
+            for (std::size_t axis = 0; axis < 3; ++axis) {
+              from += at[axis] * xs[axis + 1];
+              to += at[static_cast<std::size_t>(op.permutation[axis + 1] - 1)] * ys[axis + 1];
+            }
+            expected[static_cast<std::size_t>(to)] = x[static_cast<std::size_t>(from)];
+          }
+          const CopyPlan plan = plan_transpose(op, x_desc, y_desc);
+          const std::int64_t rows = kPictures * plan.axes[1].extent;
+          for (const std::int64_t part : {rows, std::int64_t{7}, std::int64_t{1}}) {
+            CAPTURE(c, h, w, x_layout == Layout::NCHW, y_layout == Layout::NCHW, op.permutation, part);
+            Floats y(x.size(), -1.0F);
+            for (std::int64_t row = 0; row < rows; row += part) {
+              copy_permuted(plan, x.data(), y.data(), {row, std::min(rows, row + part)});
+            }
+            CHECK(y == expected);
+          }
+        } while (std::ranges::next_permutation(order).found);
+      }
+    }
+  }
 }
 
 TEST_CASE("reshape keeps the NCHW order, whatever the layouts") {

@@ -508,6 +508,42 @@ TEST_CASE("Range may say how half precision is added up") {
   CHECK(import(builder).output_desc().shape == Shape{1, 6});
 }
 
+// The picture 1 to 12 in (2, 2, 3), whose channels are turned to the end, cut in two along an axis, and joined the
+// other way round.
+TEST_CASE("parts of a value whose channels come last are parts of its image") {
+  struct Case {
+    bool tokens;  // (N, 6, 2) instead of (N, 2, 3, 2)
+    std::int64_t axis;
+    std::vector<std::int64_t> parts;
+    std::vector<float> expected;  // in the order of the image
+  };
+  const std::vector<Case> cases{
+      {false, 3, {1, 1}, {7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6}},
+      {false, 2, {1, 2}, {2, 3, 1, 5, 6, 4, 8, 9, 7, 11, 12, 10}},
+      {false, -3, {1, 1}, {4, 5, 6, 1, 2, 3, 10, 11, 12, 7, 8, 9}},
+      {true, 2, {1, 1}, {7, 8, 9, 10, 11, 12, 1, 2, 3, 4, 5, 6}},
+      {true, 1, {2, 4}, {3, 4, 5, 6, 1, 2, 9, 10, 11, 12, 7, 8}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.tokens, c.axis);
+    OnnxBuilder builder = network(13, {kDynamic, 2, 2, 3});
+    builder.ints("parts", {2}, c.parts);
+    if (c.tokens) {
+      builder.ints("flat", {3}, {0, 2, 6}).node("Reshape", {"x", "flat"}, {"rows"});
+      builder.node("Transpose", {"rows"}, {"last"}).ints("perm", {0, 2, 1});
+    } else {
+      builder.node("Transpose", {"x"}, {"last"}).ints("perm", {0, 2, 3, 1});
+    }
+    builder.node("Split", {"last", "parts"}, {"a", "b"}).attr("axis", c.axis);
+    builder.node("Concat", {"b", "a"}, {"joined"}).attr("axis", c.axis);
+    builder.node("Transpose", {"joined"}, {"y"})
+        .ints("perm", c.tokens ? std::vector<std::int64_t>{0, 2, 1} : std::vector<std::int64_t>{0, 3, 1, 2});
+    const Graph graph = import(builder);
+    CHECK(evaluate(graph, from_one(12)) == c.expected);
+    CHECK(ops(graph).find("Transpose") == std::string::npos);
+  }
+}
+
 TEST_CASE("Concat joins activations along any axis but the batch") {
   struct Case {
     std::int64_t axis;

@@ -20,18 +20,40 @@ void join_colours(std::int64_t pixels, std::int64_t plane, const T* __restrict x
   }
 }
 
-// The two last axes. `Last`, where it is not 0, is the extent of the last one, for a loop that is unrolled.
-template <std::int64_t Last, class T>
-T* copy_pixels(const CopyPlan::Axis& axis, const CopyPlan::Axis& last, const T* x, T* y) {
-  if constexpr (Last == kColours) {
-    if (axis.x_stride == 1) {
-      join_colours(axis.extent, last.x_stride, x, y);
-      return y + kColours * axis.extent;
+// y[i][j] = x[i + j * x_stride] by squares, whose lines stay in the L1 cache until all of them has been used.
+template <class T>
+void turn(std::int64_t rows, std::int64_t columns, std::int64_t x_stride, const T* __restrict x, T* __restrict y) {
+  constexpr std::int64_t kSquare = 16;
+  for (std::int64_t j = 0; j < columns; j += kSquare) {
+    const std::int64_t j_end = std::min(j + kSquare, columns);
+    for (std::int64_t i = 0; i < rows; i += kSquare) {
+      const std::int64_t i_end = std::min(i + kSquare, rows);
+      for (std::int64_t row = i; row < i_end; ++row) {
+        for (std::int64_t column = j; column < j_end; ++column) y[row * columns + column] = x[row + column * x_stride];
+      }
     }
   }
-  const std::int64_t extent = Last > 0 ? Last : last.extent;
+}
+
+// The two last axes.
+template <class T>
+T* copy_pixels(const CopyPlan::Axis& axis, const CopyPlan::Axis& last, const T* x, T* y) {
+  const std::int64_t extent = last.extent;
+  if (extent == kColours && axis.x_stride == 1) {
+    join_colours(axis.extent, last.x_stride, x, y);
+    return y + kColours * axis.extent;
+  }
+  if (axis.x_stride == 1 && last.x_stride != 1) {
+    turn(axis.extent, extent, last.x_stride, x, y);
+    return y + axis.extent * extent;
+  }
   for (std::int64_t i = 0; i < axis.extent; ++i, y += extent) {
-    for (std::int64_t j = 0; j < extent; ++j) y[j] = x[i * axis.x_stride + j * last.x_stride];
+    const T* const from = x + i * axis.x_stride;
+    if (last.x_stride == 1) {
+      std::copy_n(from, extent, y);
+    } else {
+      for (std::int64_t j = 0; j < extent; ++j) y[j] = from[j * last.x_stride];
+    }
   }
   return y;
 }
@@ -43,10 +65,7 @@ T* copy_axes(const CopyPlan& plan, std::size_t depth, const T* x, T* y) {
     for (std::int64_t i = 0; i < axis.extent; ++i) y[i] = x[i * axis.x_stride];
     return y + axis.extent;
   }
-  if (depth + 2 == plan.axes.size()) {
-    const CopyPlan::Axis& last = plan.axes.back();
-    return last.extent == kColours ? copy_pixels<kColours>(axis, last, x, y) : copy_pixels<0>(axis, last, x, y);
-  }
+  if (depth + 2 == plan.axes.size()) return copy_pixels(axis, plan.axes.back(), x, y);
   for (std::int64_t i = 0; i < axis.extent; ++i) y = copy_axes(plan, depth + 1, x + i * axis.x_stride, y);
   return y;
 }
@@ -66,9 +85,16 @@ CopyPlan plan_transpose(const Transpose& op, const TensorDesc& x_desc, const Ten
   const Strides xs = strides_of(x_desc);
   CopyPlan plan;
   for (const std::size_t axis : memory_order(y_desc)) {
-    plan.axes.push_back({y_desc.shape[axis], xs[static_cast<std::size_t>(op.permutation[axis])]});
+    const CopyPlan::Axis next{y_desc.shape[axis], xs[static_cast<std::size_t>(op.permutation[axis])]};
+    if (next.extent == 1 && !plan.axes.empty()) continue;
+    // Axes that lie within one another in x too are one.
+    if (plan.axes.size() > 1 && plan.axes.back().x_stride == next.extent * next.x_stride) {
+      plan.axes.back() = {plan.axes.back().extent * next.extent, next.x_stride};
+    } else {
+      plan.axes.push_back(next);
+    }
   }
-  while (plan.axes.size() < 3) plan.axes.push_back({1, 0});
+  while (plan.axes.size() < 3) plan.axes.insert(plan.axes.begin() + 1, {1, 0});
   return plan;
 }
 
@@ -80,13 +106,18 @@ CopyPlan plan_layout_transform(const TensorDesc& x_desc, const TensorDesc& y_des
 
 template <class T>
 void copy_permuted(const CopyPlan& plan, const T* x, T* y, Range rows) {
-  const std::int64_t extent = plan.axes[1].extent;
+  const auto [extent, step] = plan.axes[1];
   const std::int64_t row_elements =
       std::accumulate(plan.axes.begin() + 2, plan.axes.end(), std::int64_t{1},
                       [](std::int64_t product, const CopyPlan::Axis& axis) { return product * axis.extent; });
-  for (std::int64_t row = rows.first; row < rows.last; ++row) {
-    const T* from = x + row / extent * plan.axes[0].x_stride + row % extent * plan.axes[1].x_stride;
-    copy_axes(plan, 2, from, y + row * row_elements);
+  const auto from = [&](std::int64_t row) { return x + row / extent * plan.axes[0].x_stride + row % extent * step; };
+  if (plan.axes.size() > 3) {
+    for (std::int64_t row = rows.first; row < rows.last; ++row) copy_axes(plan, 2, from(row), y + row * row_elements);
+    return;
+  }
+  for (std::int64_t row = rows.first, count = 0; row < rows.last; row += count) {  // those of one image
+    count = std::min(extent - row % extent, rows.last - row);
+    copy_pixels({count, step}, plan.axes[2], from(row), y + row * row_elements);
   }
 }
 

@@ -10,7 +10,7 @@
 namespace mobicuda::cpu {
 
 /// A copy between two dense tensors that may differ in the order of their axes: y is written front to back, and each
-/// of its axes, outermost first, has its own distance in x. Axis 0 is the batch.
+/// of its axes, outermost first, has its own distance in x. Axis 0 is the batch; there are three or more.
 struct CopyPlan {
   struct Axis {
     std::int64_t extent = 1;  ///< 1 on axis 0: the caller counts images
