@@ -263,7 +263,7 @@ Depthwise::Depthwise(const Conv2d& op, const NodeView& view) : kernels_(view.ker
   shape_.h = x[2];
   shape_.ring = shape_.h;
   shape_.w = x[3];
-  shape_.c = x[1];
+  shape_.c = weight[0];
   shape_.out_w = out[3];
   shape_.kernel_h = weight[2];
   shape_.kernel_w = weight[3];

@@ -99,6 +99,7 @@ class Product {
 /// A depthwise convolution.
 class Depthwise {
  public:
+  /// is_depthwise(), or repeats_channels(): then x's rows are of pixels whose channels are repeated.
   Depthwise(const Conv2d& op, const NodeView& view);
 
   std::int64_t out_h() const noexcept { return out_h_; }

@@ -13,7 +13,8 @@ bool writes_rows(const Graph& graph, const Node& node) {
   const Conv2d* const op = std::get_if<Conv2d>(&node.op);
   if (op == nullptr || node.inputs[Conv2d::kResidual] != kNoValue) return false;
   const auto shape = [&](std::size_t input) -> const Shape& { return graph.value(node.inputs[input]).desc.shape; };
-  return !is_depthwise(*op, shape(Conv2d::kInput), shape(Conv2d::kWeight));
+  return !is_depthwise(*op, shape(Conv2d::kInput), shape(Conv2d::kWeight)) &&
+         !repeats_channels(*op, shape(Conv2d::kInput), shape(Conv2d::kWeight));
 }
 
 bool joins_channels(const Graph& graph, const Node& node) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "baselines/cpu/fp32_layers.h"
@@ -43,9 +44,59 @@ LoweredNode lower_depthwise(Depthwise depthwise, const NodeView& view) {
   return lowered;
 }
 
+// `pixels` pixels of `channels` channels, each of those `times` times.
+void repeat(std::int64_t pixels, std::int64_t channels, std::int64_t times, const float* from, float* to) {
+  if (times == 2) {  // a loop that takes vectors
+    for (std::int64_t i = 0; i < pixels * channels; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+    return;
+  }
+  for (std::int64_t i = 0; i < pixels * channels; ++i, to += times) std::fill_n(to, times, from[i]);
+}
+
+// repeats_channels(): by bands of output rows, whose input rows are repeated in the thread's scratch memory.
+LoweredNode lower_repeated(Depthwise depthwise, const NodeView& view) {
+  constexpr std::int64_t kBandRows = 8;
+  const Shape& x_shape = view.desc(Conv2d::kInput).shape;
+  LoweredNode lowered;
+  lowered.kernel = with_isa("depthwise_conv_repeated", view);
+  lowered.weight_bytes = depthwise.weight_bytes();
+  const std::int64_t ring = depthwise.most_window_rows(std::min(kBandRows, depthwise.out_h()));
+  lowered.workspace_bytes = checked_multiply(checked_multiply(ring, depthwise.x_row_elements()), kFloatBytes);
+  lowered.run = [depthwise = std::move(depthwise), ring, channels = x_shape[1], w = x_shape[3],
+                 x = view.inputs[Conv2d::kInput], residual = view.inputs[Conv2d::kResidual],
+                 y = view.output](const StepContext& context) {
+    const std::int64_t out_h = depthwise.out_h();
+    const std::int64_t bands = ceil_div(out_h, kBandRows);
+    const std::int64_t times = depthwise.x_row_elements() / (w * channels);
+    context.pool.for_ranges(context.n * bands, 1, [&](std::int64_t first, std::int64_t last, int worker) {
+      float* const rows = context.scratch(worker);
+      for (std::int64_t item = first; item < last; ++item) {
+        const Range band = part_of(out_h, item % bands, bands);
+        const std::int64_t image = item / bands;
+        const float* const from = context.buffer<const float>(x) + image * depthwise.x_rows() * w * channels;
+        const Range window = depthwise.window_of(band);
+        for (std::int64_t row = window.first; row < window.last; ++row) {
+          repeat(w, channels, times, from + row * w * channels, rows + row % ring * depthwise.x_row_elements());
+        }
+        for (std::int64_t row = band.first; row < band.last; ++row) {
+          const std::int64_t at = (image * out_h + row) * depthwise.row_elements();
+          depthwise.run_row(row, rows, ring,
+                            residual == kNoBuffer ? nullptr : context.buffer<const float>(residual) + at,
+                            context.buffer<float>(y) + at);
+        }
+      }
+    });
+  };
+  return lowered;
+}
+
 }  // namespace
 
 LoweredNode lower_fp32(const Conv2d& op, const NodeView& view) {
+  const Shape& x_shape = view.desc(Conv2d::kInput).shape;
+  if (repeats_channels(op, x_shape, view.desc(Conv2d::kWeight).shape)) {
+    return lower_repeated(Depthwise(op, view), view);
+  }
   if (is_depthwise(op, view.desc(Conv2d::kInput).shape, view.desc(Conv2d::kWeight).shape)) {
     return lower_depthwise(Depthwise(op, view), view);
   }

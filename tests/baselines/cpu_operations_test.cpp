@@ -12,6 +12,7 @@
 #include "baselines/cpu_runs.h"
 #include "baselines/test_graphs.h"
 #include "support/catch.h"
+#include "support/graphs.h"
 #include "support/random.h"
 #include "support/sanitizer.h"
 #include "support/tolerance.h"
@@ -91,6 +92,51 @@ TEST_CASE("depthwise convolution in fp32 stays within the hard bound of the orac
   with_residual.op.groups = 35;
   with_residual.op.pads = {1, 1, 1, 1};
   check_conv(with_residual);
+}
+
+TEST_CASE("convolution with a few filters for each channel in fp32 stays within the hard bound of the oracle") {
+  for (const std::int64_t c : {8, 9, 48}) {
+    for (const std::int64_t filters : {2, 3, 4, 5}) {
+      for (const std::int64_t kernel : {1, 3, 7}) {
+        ConvCase test{c, 21, 10, filters * c, kernel, 3, {}};
+        test.op.groups = c;
+        test.op.strides = {1 + filters % 2, 2};
+        test.op.pads = {kernel / 2, 1, kernel / 2, 1};
+        test.op.activation = kernel == 3 ? Activation::relu6() : Activation::none();
+        test.bias = c != 9;
+        CAPTURE(c, filters, kernel);
+        check_conv(test);
+        const auto engine = compile(build(test), Precision::Fp32, 1, 1);
+        CHECK(std::ranges::any_of(engine->layers(), [](const LayerInfo& layer) {
+                return layer.kernel.starts_with("depthwise_conv_repeated/");
+              }) == (filters <= 4));
+      }
+    }
+  }
+}
+
+TEST_CASE("convolution with a few filters for each channel takes a residual, and is joined to others") {
+  constexpr std::int64_t kPictures = 3;
+  TestNetwork network(Shape{1, 16, 19, 11});
+  const ValueId x = network.last();
+  const ValueId wide = network.conv(32, 1);
+  Conv2d op;
+  op.groups = 16;
+  op.pads = {1, 1, 1, 1};
+  const auto convolved = [&](ValueId residual) {
+    return network.add(op, {x, network.constant(Shape{32, 1, 3, 3}), network.constant(Shape{32}), residual});
+  };
+  const ValueId sum = convolved(wide);
+  network.add(Concat{}, {sum, convolved(kNoValue)});
+  network.add(Clip{Activation::relu()}, {network.last()});
+  const Graph graph = std::move(network).build();
+  const Floats input = input_for(graph, kPictures);
+  const Floats expected = run(*compile(graph, Precision::Fp64, kPictures, 1), input);
+  const Floats actual = run(*compile(graph, Precision::Fp32, kPictures, 1), input);
+  CHECK(compare_rel_l2(actual, std::vector<double>(expected.begin(), expected.end()), rel_l2_alarm(9 + 16, kStoreF32)));
+  for (const int threads : {2, 3}) {
+    CHECK(compare_bits(run(*compile(graph, Precision::Fp32, kPictures, threads), input), actual));
+  }
 }
 
 TEST_CASE("general convolution in fp32 stays within the hard bound of the oracle") {
