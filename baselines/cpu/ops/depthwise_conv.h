@@ -20,8 +20,8 @@ inline bool is_depthwise(const Conv2d& op, const Shape& x_shape, const Shape& we
   return op.groups == x_shape[1] && op.groups == weight_shape[0];
 }
 
-/// Whether fp32 computes it as a depthwise convolution of an image that has each channel as many times as the channel has
-/// filters: few, so that the loops of groups would leave most of a register unused.
+/// Whether fp32 computes it as a depthwise convolution of an image that has each channel as many times as the channel
+/// has filters: few, so that the loops of groups would leave most of a register unused.
 inline bool repeats_channels(const Conv2d& op, const Shape& x_shape, const Shape& weight_shape) {
   constexpr std::int64_t kFewestGroups = 8;
   constexpr std::int64_t kMostFilters = 4;
