@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""changed_source.py BUILD_DIR COMMIT: prints why the build is not what it was at that commit: a file that it compiles, reads
-or is made by has changed. Prints nothing where none has."""
+"""changed_source.py BUILD_DIR COMMIT [FOLDER...]: prints why the build is not what it was at that commit: a file that it
+compiles, reads or is made by has changed. Prints nothing where none has. With FOLDERs of the build, only what goes into their
+objects counts."""
 import json
 import os
 import pathlib
@@ -23,11 +24,14 @@ def changed_since(commit):
     return None if changed is None or new is None else {*changed, *new}
 
 
-def files_of(build):
-    """All files of the project that the build compiles and includes, and what says how."""
+def files_of(build, parts):
+    """All files of the project that the build compiles and includes for objects in these folders of it, and what says how."""
     seen = set()
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
-        folders = tuple(os.path.normpath(word[2:]) for word in shlex.split(entry["command"]) if word.startswith(f"-I{ROOT}/"))
+        words = shlex.split(entry["command"])
+        if parts and not words[words.index("-o") + 1].startswith(tuple(f"{part}/" for part in parts)):
+            continue
+        folders = tuple(os.path.normpath(word[2:]) for word in words if word.startswith(f"-I{ROOT}/"))
         waiting = [os.path.abspath(os.path.join(entry["directory"], entry["file"]))]  # a unity build's includes its sources
         while waiting:
             path = waiting.pop()
@@ -45,7 +49,7 @@ def main():
         print(f"{commit} is not in the history that is here")
         return
     # What a message is made of, or the rules, stands in no source.
-    found = sorted(name for name in changed if RULES.fullmatch(name)) or sorted(changed & files_of(build))
+    found = sorted(name for name in changed if RULES.fullmatch(name)) or sorted(changed & files_of(build, sys.argv[3:]))
     if found:
         print(f"{found[0]} is not as it was at {commit}")
 
