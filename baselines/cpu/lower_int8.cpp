@@ -59,7 +59,8 @@ class Constants {
       for (std::int64_t o = 0; o < outputs; ++o) {
         differences((first + o) * each, each, weights.data());
         const std::int64_t sum = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
-        to[place(o)] = int8_bias(all.empty() ? 0 : all[static_cast<std::size_t>(first + o)], zero_point, sum);
+        const std::int64_t at = place(o);
+        to[at] = int8_bias(all.empty() ? 0 : all[static_cast<std::size_t>(first + o)], zero_point, sum);
       }
     });
   }
@@ -70,7 +71,8 @@ class Constants {
       const float x_scale = view_.desc(QuantizedConv2d::kInput).quantization.scale;
       const auto all = view_.constant<float>(QuantizedConv2d::kWeightScale);
       for (std::int64_t o = 0; o < outputs; ++o) {
-        to[place(o)] = product_multiplier(x_scale, all[static_cast<std::size_t>(first + o)], result_);
+        const std::int64_t at = place(o);
+        to[at] = product_multiplier(x_scale, all[static_cast<std::size_t>(first + o)], result_);
       }
     });
   }
