@@ -94,12 +94,9 @@ LoweredNode lower_repeated(Depthwise depthwise, const NodeView& view) {
 
 LoweredNode lower_fp32(const Conv2d& op, const NodeView& view) {
   const Shape& x_shape = view.desc(Conv2d::kInput).shape;
-  if (repeats_channels(op, x_shape, view.desc(Conv2d::kWeight).shape)) {
-    return lower_repeated(Depthwise(op, view), view);
-  }
-  if (is_depthwise(op, view.desc(Conv2d::kInput).shape, view.desc(Conv2d::kWeight).shape)) {
-    return lower_depthwise(Depthwise(op, view), view);
-  }
+  const Shape& weight_shape = view.desc(Conv2d::kWeight).shape;
+  if (repeats_channels(op, x_shape, weight_shape)) return lower_repeated(Depthwise(op, view), view);
+  if (is_depthwise(op, x_shape, weight_shape)) return lower_depthwise(Depthwise(op, view), view);
   const int residual = view.inputs[Conv2d::kResidual];
   if (takes_winograd(op, view)) return lower_product(Winograd(op, view), view, residual);
   return lower_product(Product(op, view, view.zeros), view, residual);

@@ -384,7 +384,7 @@ LoweredNode lower_depthwise(const QuantizedConv2d& op, const Windows& g, const N
   LoweredNode lowered;
   lowered.kernel = std::string("depthwise_conv/int8_") + kernels.name;
   lowered.weight_bytes = weight.bytes() + bias.bytes() + multiplier.bytes();
-  lowered.workspace_bytes = int8_columns_bytes(kernels, shape);
+  lowered.workspace_bytes = int8_scratch_bytes(kernels, shape);
   lowered.run = [=, &kernels, result = op.result, out_h = g.out_h, x = view.inputs[QuantizedConv2d::kInput],
                  y = view.output](const StepContext& context) {
     context.pool.for_ranges(context.n * out_h, 1, [&](std::int64_t first, std::int64_t last, int worker) {
@@ -393,7 +393,7 @@ LoweredNode lower_depthwise(const QuantizedConv2d& op, const Windows& g, const N
         task.packed = weight.as<std::byte>();
         task.bias = bias.as<std::int32_t>();
         task.multiplier = multiplier.as<float>();
-        task.columns = reinterpret_cast<std::byte*>(context.scratch(worker));
+        task.scratch = reinterpret_cast<std::byte*>(context.scratch(worker));
         task.x = context.buffer<const std::uint8_t>(x) + row / out_h * shape.h * shape.w * shape.c;
         task.oy = row % out_h;
         task.y = output_of(result, context, y).at(row * shape.out_w * shape.c);

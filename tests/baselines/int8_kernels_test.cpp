@@ -167,11 +167,11 @@ TEST_CASE("integer depthwise convolutions are exact with every instruction set, 
                                   std::accumulate(filter, filter + taps, std::int64_t{0}));
           multiplier[at] = static_cast<float>(draw.between(1, 100)) * 1e-4F;
         }
-        std::vector<std::byte> columns(static_cast<std::size_t>(int8_columns_bytes(*kernels, task)) + 64);
+        std::vector<std::byte> columns(static_cast<std::size_t>(int8_scratch_bytes(*kernels, task)) + 64);
         void* aligned = columns.data();
         std::size_t room = columns.size();
         const std::size_t used = room - 64;
-        task.columns = static_cast<std::byte*>(std::align(64, used, aligned, room));
+        task.scratch = static_cast<std::byte*>(std::align(64, used, aligned, room));
         std::vector<std::uint8_t> y(static_cast<std::size_t>(task.out_w * c) + 8, kGuard);
         std::vector<float> reals(y.size(), -1.0F);
         task.x = x.data();

@@ -8,6 +8,7 @@
 namespace mobicuda::cpu {
 namespace {
 
+constexpr std::int64_t kSumBytes = sizeof(std::int32_t);
 constexpr std::int64_t kInterleavedLine = 16;  // of channels that an instruction interleaves: int8_channel_order()
 
 // Writes int16 of `from`, which are int8 where operands are Quads.
@@ -76,12 +77,21 @@ std::int64_t int8_whole_blocks(const Int8Kernels& kernels, std::int64_t c) { ret
 
 std::int64_t int8_depthwise_bytes(const Int8Kernels& kernels, std::int64_t c, std::int64_t kernel_h,
                                   std::int64_t kernel_w) {
+  if (kernels.operands == Int8Operands::Pairs) return c * kernel_h * kernel_w * kSumBytes;
   return int8_whole_blocks(kernels, c) * rounded_up(kernel_h, int8_group(kernels)) * kernel_w *
          int8_operand_bytes(kernels);
 }
 
 void int8_pack_depthwise(const Int8Kernels& kernels, std::int64_t c, std::int64_t kernel_h, std::int64_t kernel_w,
                          const std::int16_t* filters, std::byte* to) {
+  if (kernels.operands == Int8Operands::Pairs) {
+    const std::int64_t taps = kernel_h * kernel_w;
+    for (std::int64_t i = 0; i < c * taps; ++i) {
+      const std::int32_t weight = filters[i];
+      std::memcpy(to + (i % taps * c + i / taps) * kSumBytes, &weight, sizeof(weight));
+    }
+    return;
+  }
   const std::int64_t group = int8_group(kernels);
   const std::int64_t groups = rounded_up(kernel_h, group) / group;
   std::fill_n(to, int8_depthwise_bytes(kernels, c, kernel_h, kernel_w), std::byte{0});
@@ -119,7 +129,8 @@ Int8Columns int8_columns(const Int8DepthwiseTask& shape) {
   return {pixels, (pixels - 1) * shape.stride_w + window, shape.stride_w, shape.dilation_w, true};
 }
 
-std::int64_t int8_columns_bytes(const Int8Kernels& kernels, const Int8DepthwiseTask& shape) {
+std::int64_t int8_scratch_bytes(const Int8Kernels& kernels, const Int8DepthwiseTask& shape) {
+  if (kernels.operands == Int8Operands::Pairs) return checked_multiply(shape.c, kSumBytes);
   const std::int64_t rows = rounded_up(shape.kernel_h, int8_group(kernels));
   return checked_multiply(int8_columns(shape).count, rows * int8_operand_bytes(kernels) * kernels.block);
 }

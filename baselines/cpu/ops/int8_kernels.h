@@ -43,7 +43,7 @@ struct Int8DepthwiseTask {
   const void* packed = nullptr;        ///< int8_pack_depthwise()
   const std::int32_t* bias = nullptr;  ///< int8_bias() by int8_channel_order(), filled up to whole blocks
   const float* multiplier = nullptr;   ///< the same
-  std::byte* columns = nullptr;        ///< scratch memory of int8_columns_bytes(), aligned to 64 bytes
+  std::byte* scratch = nullptr;        ///< memory of int8_scratch_bytes(), aligned to 64 bytes
   Int8Output y;                        ///< the output row
   std::int64_t h = 0, w = 0, c = 0, out_w = 0, oy = 0;
   std::int64_t kernel_h = 1, kernel_w = 1;
@@ -100,9 +100,9 @@ std::int32_t int8_bias(std::int32_t bias, std::int32_t zero_point, std::int64_t 
 std::int64_t int8_packed_bytes(const Int8Kernels& kernels, std::int64_t n, std::int64_t k);
 void int8_pack(const Int8Kernels& kernels, std::int64_t n, std::int64_t k, const std::int16_t* rows, std::byte* to);
 
-/// Packs filters (c, kernel_h, kernel_w) for depthwise(): of each block of channels its columns, of each column its
-/// groups of rows, filled up with zeros, of each group its channels by int8_channel_order(). `to` has
-/// int8_depthwise_bytes().
+/// Packs filters (c, kernel_h, kernel_w) for depthwise(). Pairs: int32, tap by tap. Quads: of each block of channels
+/// its columns, of each column its groups of rows, filled up with zeros, of each group its channels by
+/// int8_channel_order(). `to` has int8_depthwise_bytes().
 std::int64_t int8_depthwise_bytes(const Int8Kernels& kernels, std::int64_t c, std::int64_t kernel_h,
                                   std::int64_t kernel_w);
 void int8_pack_depthwise(const Int8Kernels& kernels, std::int64_t c, std::int64_t kernel_h, std::int64_t kernel_w,
@@ -114,7 +114,7 @@ std::int64_t int8_channel_order(const Int8Kernels& kernels, std::int64_t channel
 /// Channels filled up to whole blocks.
 std::int64_t int8_whole_blocks(const Int8Kernels& kernels, std::int64_t c);
 
-/// The columns under some output pixels of a depthwise convolution, which depthwise() gathers before it multiplies.
+/// Quads: the columns under some output pixels of a depthwise convolution, gathered before they are multiplied.
 struct Int8Columns {
   std::int64_t pixels = 0;    ///< output pixels, fewer at the end of a row
   std::int64_t count = 0;     ///< columns under them
@@ -124,7 +124,7 @@ struct Int8Columns {
 };
 Int8Columns int8_columns(const Int8DepthwiseTask& shape);
 
-/// Of a task's `columns`.
-std::int64_t int8_columns_bytes(const Int8Kernels& kernels, const Int8DepthwiseTask& shape);
+/// Of a task's `scratch`.
+std::int64_t int8_scratch_bytes(const Int8Kernels& kernels, const Int8DepthwiseTask& shape);
 
 }  // namespace mobicuda::cpu

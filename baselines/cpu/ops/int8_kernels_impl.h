@@ -26,6 +26,16 @@ constexpr Int8Operands kOperands = Int8Operands::Quads;
 constexpr Int8Operands kOperands = Int8Operands::Pairs;
 #endif
 
+#if defined(__AVX2__)
+// requantized() of eight sums, as int32.
+inline __m256i requantized_lanes(__m256i sums, const float* multiplier, const IntegerRounding& rounding) {
+  __m256 reals = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps(multiplier));
+  reals = _mm256_max_ps(reals, _mm256_set1_ps(rounding.low));  // NaN becomes the lowest: the second operand
+  reals = _mm256_min_ps(reals, _mm256_set1_ps(rounding.high));
+  return _mm256_add_epi32(_mm256_cvtps_epi32(reals), _mm256_set1_epi32(rounding.zero_point));
+}
+#endif
+
 #if defined(__AVX512BW__)
 struct Sums {
   static constexpr std::int64_t kLanes = 16;
@@ -59,10 +69,7 @@ struct Sums {
     lanes = _mm256_add_epi32(lanes, _mm256_madd_epi16(x.lanes, w.lanes));
   }
   void store_integers(const float* multiplier, const IntegerRounding& rounding, std::uint8_t* to) const {
-    __m256 reals = _mm256_mul_ps(_mm256_cvtepi32_ps(lanes), _mm256_loadu_ps(multiplier));
-    reals = _mm256_max_ps(reals, _mm256_set1_ps(rounding.low));  // NaN becomes the lowest: the second operand
-    reals = _mm256_min_ps(reals, _mm256_set1_ps(rounding.high));
-    const __m256i whole = _mm256_add_epi32(_mm256_cvtps_epi32(reals), _mm256_set1_epi32(rounding.zero_point));
+    const __m256i whole = requantized_lanes(lanes, multiplier, rounding);
     const __m256i bytes = _mm256_and_si256(whole, _mm256_set1_epi32(0xFF));
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
@@ -211,11 +218,11 @@ void int8_products(const Int8ProductTask& task) {
 }
 
 // ---- depthwise convolutions
-//
+
+#if defined(__AVX512VNNI__)
 // For a block of channels and some output pixels, the columns under them are gathered as groups of rows, which lie side
 // by side as the operands of an instruction do; then each output is a sum over its columns.
 
-#if defined(__AVX512VNNI__)
 // Registers of 256 bits: on most processors as fast as twice as wide ones here, with half as many channels filled up.
 struct ChannelSums {
   static constexpr std::int64_t kLanes = 8;
@@ -225,19 +232,10 @@ struct ChannelSums {
   void multiply_add(const ChannelSums& x, const ChannelSums& w) {
     lanes = _mm256_dpbusd_epi32(lanes, x.lanes, w.lanes);
   }
-  __m256i integers(const float* multiplier, const IntegerRounding& rounding) const {
-    __m256 reals = _mm256_mul_ps(_mm256_cvtepi32_ps(lanes), _mm256_loadu_ps(multiplier));
-    reals = _mm256_max_ps(reals, _mm256_set1_ps(rounding.low));  // NaN becomes the lowest: the second operand
-    reals = _mm256_min_ps(reals, _mm256_set1_ps(rounding.high));
-    return _mm256_add_epi32(_mm256_cvtps_epi32(reals), _mm256_set1_epi32(rounding.zero_point));
-  }
 };
-#else
-using ChannelSums = Sums;
-#endif
 
 // A block of channels: registers that a group of rows of a column takes.
-constexpr int kRegisters = kQuads ? 4 : 1;
+constexpr int kRegisters = 4;
 constexpr std::int64_t kBlock = kRegisters * ChannelSums::kLanes;
 constexpr std::int64_t kBlockBytes = kBlock * kGroupBytes;
 
@@ -248,9 +246,8 @@ struct ColumnRows {
   std::int64_t count;
 };
 
-#if defined(__AVX512VNNI__)
 template <class X>
-void interleave(const ColumnRows& column, char* to) {
+[[gnu::always_inline]] inline void interleave(const ColumnRows& column, char* to) {
   const __mmask32 channels = column.count >= kBlock ? ~__mmask32{0} : (__mmask32{1} << column.count) - 1;
   __m256i rows[kGroup];
   for (int i = 0; i < kGroup; ++i) {
@@ -268,36 +265,15 @@ void interleave(const ColumnRows& column, char* to) {
   _mm256_storeu_si256(groups + 2, _mm256_unpacklo_epi16(high_first, high_last));
   _mm256_storeu_si256(groups + 3, _mm256_unpackhi_epi16(high_first, high_last));
 }
-#else
-template <class X>
-void interleave(const ColumnRows& column, char* to) {
-  std::int16_t pairs[kGroup * kBlock];
-  const auto gather = [&](std::int64_t count) {
-    for (std::int64_t c = 0; c < count; ++c) {
-      for (int i = 0; i < kGroup; ++i) {
-        pairs[kGroup * c + i] = static_cast<std::int16_t>(static_cast<X>(column.rows[i][c]) - column.zero_point);
-      }
-    }
-  };
-  if (column.count >= kBlock) {
-    gather(kBlock);
-  } else {
-    for (std::int64_t c = column.count; c < kBlock; ++c) pairs[kGroup * c] = pairs[kGroup * c + 1] = 0;
-    gather(column.count);
-  }
-  __builtin_memcpy(to, pairs, sizeof(pairs));
-}
-#endif
 
 // Writes the channels of a block, which are by int8_channel_order() in `sums`.
 void write_block(const ChannelSums (&sums)[kRegisters], const float* multiplier, std::int64_t count,
                  const Int8Output& y) {
-#if defined(__AVX512VNNI__)
   if (y.integers != nullptr) {
     const __mmask32 channels = count >= kBlock ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
     __m256i whole[kRegisters];
     for (int i = 0; i < kRegisters; ++i) {
-      whole[i] = sums[i].integers(multiplier + i * ChannelSums::kLanes, y.rounding);
+      whole[i] = requantized_lanes(sums[i].lanes, multiplier + i * ChannelSums::kLanes, y.rounding);
     }
     const __m256i first = _mm256_packs_epi32(whole[0], whole[1]);  // lines of 16 channels, in their order
     const __m256i last = _mm256_packs_epi32(whole[2], whole[3]);
@@ -312,13 +288,6 @@ void write_block(const ChannelSums (&sums)[kRegisters], const float* multiplier,
     const std::int64_t at = c % 16 / 4 * ChannelSums::kLanes + c / 16 * 4 + c % 4;
     y.reals[c] = static_cast<float>(line[at]) * multiplier[at];
   }
-#else
-  if (count >= kBlock && y.integers != nullptr) {
-    sums[0].store_integers(multiplier, y.rounding, y.integers);
-  } else {
-    write_some(sums[0], multiplier, count < kBlock ? count : kBlock, y);
-  }
-#endif
 }
 
 struct DepthwiseBlock {
@@ -341,22 +310,23 @@ void gather_columns(const DepthwiseBlock& block, std::int64_t ox, std::int64_t p
   const std::int64_t count = (pixels - 1) * block.columns.of_pixel + (t.kernel_w - 1) * block.columns.of_tap + 1;
   const std::int64_t left = ox * t.stride_w - t.pad_left;
   for (std::int64_t group = 0; group < block.groups; ++group) {
-    const std::uint8_t* rows[kGroup];  // null where it lies outside
+    const std::uint8_t* rows[kGroup];  // of the column 0
+    std::int64_t steps[kGroup];        // to the next column
     for (std::int64_t i = 0; i < kGroup; ++i) {
       const std::int64_t ky = group * kGroup + i;
       const std::int64_t iy = t.oy * t.stride_h + ky * t.dilation_h - t.pad_top;
-      rows[i] = ky < t.kernel_h && iy >= 0 && iy < t.h ? t.x + iy * t.w * t.c + block.first : nullptr;
+      const bool inside = ky < t.kernel_h && iy >= 0 && iy < t.h;
+      rows[i] = inside ? t.x + iy * t.w * t.c + block.first : outside;
+      steps[i] = inside ? t.c : 0;
     }
-    char* to = reinterpret_cast<char*>(t.columns) + group * kBlockBytes;
+    char* to = reinterpret_cast<char*>(t.scratch) + group * kBlockBytes;
     for (std::int64_t column = 0; column < count; ++column, to += block.groups * kBlockBytes) {
       const std::int64_t ix = block.columns.are_shared
                                   ? left + column
                                   : left + column / t.kernel_w * t.stride_w + column % t.kernel_w * t.dilation_w;
       const bool inside = ix >= 0 && ix < t.w;
       ColumnRows pixel{{}, t.x_zero_point, block.count};
-      for (int i = 0; i < kGroup; ++i) {
-        pixel.rows[i] = inside && rows[i] != nullptr ? rows[i] + ix * t.c : outside;
-      }
+      for (int i = 0; i < kGroup; ++i) pixel.rows[i] = inside ? rows[i] + ix * steps[i] : outside;
       interleave<X>(pixel, to);
     }
   }
@@ -374,7 +344,7 @@ void depthwise_pixels(const DepthwiseBlock& block, std::int64_t pixel, const Int
   const std::int64_t of_pixel = block.columns.of_pixel * column_bytes;
   const std::int64_t of_tap = block.columns.of_tap * column_bytes;
   const char* w = block.weights;
-  const char* x = reinterpret_cast<const char*>(t.columns) + pixel * of_pixel;
+  const char* x = reinterpret_cast<const char*>(t.scratch) + pixel * of_pixel;
   for (std::int64_t kx = 0; kx < t.kernel_w; ++kx, x += of_tap) {
     for (std::int64_t group = 0; group < block.groups; ++group, w += kBlockBytes) {
       for (int i = 0; i < kRegisters; ++i) {
@@ -407,6 +377,48 @@ void depthwise_row(const Int8DepthwiseTask& t) {
     }
   }
 }
+
+#else
+// Tap by tap, the sums of a pixel in scratch memory: gathering columns as pairs takes longer on most of these
+// processors.
+constexpr std::int64_t kBlock = 1;
+
+void write_sums(const std::int32_t* sums, const float* multiplier, std::int64_t n, const Int8Output& y) {
+  if (y.integers == nullptr) {
+    for (std::int64_t i = 0; i < n; ++i) y.reals[i] = static_cast<float>(sums[i]) * multiplier[i];
+    return;
+  }
+  std::int64_t i = 0;
+  for (; i + Sums::kLanes <= n; i += Sums::kLanes) {
+    Sums::load(sums + i).store_integers(multiplier + i, y.rounding, y.integers + i);
+  }
+  for (; i < n; ++i) y.integers[i] = static_cast<std::uint8_t>(requantized(sums[i], multiplier[i], y.rounding));
+}
+
+template <class X>
+void depthwise_row(const Int8DepthwiseTask& t) {
+  const X* const image = reinterpret_cast<const X*>(t.x);
+  const std::int32_t zero_point = t.x_zero_point;
+  std::int32_t* const sums = reinterpret_cast<std::int32_t*>(t.scratch);
+  for (std::int64_t ox = 0; ox < t.out_w; ++ox) {
+    for (std::int64_t c = 0; c < t.c; ++c) sums[c] = t.bias[c];
+    for (std::int64_t ky = 0; ky < t.kernel_h; ++ky) {
+      const std::int64_t iy = t.oy * t.stride_h + ky * t.dilation_h - t.pad_top;
+      if (iy < 0 || iy >= t.h) continue;
+      for (std::int64_t kx = 0; kx < t.kernel_w; ++kx) {
+        const std::int64_t ix = ox * t.stride_w + kx * t.dilation_w - t.pad_left;
+        if (ix < 0 || ix >= t.w) continue;
+        const X* const x = image + (iy * t.w + ix) * t.c;
+        const std::int32_t* const w = static_cast<const std::int32_t*>(t.packed) + (ky * t.kernel_w + kx) * t.c;
+        for (std::int64_t c = 0; c < t.c; ++c) {
+          sums[c] = static_cast<std::int32_t>(wrapping(sums[c]) + wrapping(x[c] - zero_point) * wrapping(w[c]));
+        }
+      }
+    }
+    write_sums(sums, t.multiplier, t.c, t.y.at(ox * t.c));
+  }
+}
+#endif
 
 void int8_depthwise(const Int8DepthwiseTask& task) {
   if (task.is_signed) return depthwise_row<std::int8_t>(task);
