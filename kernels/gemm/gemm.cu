@@ -1,7 +1,7 @@
 // GEMM with a fused epilogue: variants, limits, packing, launch.
 // Pipeline and epilogue: product_pipeline.cuh. Arithmetic: mma.cuh (half, tensor cores), dmma.cuh (double,
-// tensor cores), simt.cuh (exact float and double), gemv.cuh (few rows). Indices within a matrix are size_t;
-// m, n and k are at most 2^30.
+// tensor cores), simt.cuh (exact float and double), gemv.cuh (few rows), rows.cuh (short sums for many columns).
+// Indices within a matrix are size_t; m, n and k are at most 2^30.
 
 #include "kernels/gemm/gemm.h"
 
@@ -14,6 +14,7 @@
 #include "kernels/gemm/dmma.cuh"
 #include "kernels/gemm/gemv.cuh"
 #include "kernels/gemm/mma.cuh"
+#include "kernels/gemm/rows.cuh"
 #include "kernels/gemm/simt.cuh"
 
 namespace mobicuda::kernels {
@@ -44,6 +45,47 @@ cudaError_t launch_gemv(ProductArgs args, const Launch& where) {
   return launch(kernel, grid, dim3(kGemvThreads), 0, where, args);
 }
 
+template <int kK>
+cudaError_t launch_rows_of(const ProductArgs& args, const Launch& where) {
+  const auto kernel = products::rows_kernel<kK>;
+  constexpr std::size_t kMost = products::rows_shared_bytes(products::kRowsLargestN, kK);
+  const std::size_t shared_bytes = products::rows_shared_bytes(args.n, kK);
+  int blocks = 0;
+  const cudaError_t status = resident_blocks(kernel, 32 * products::kRowsWarps, shared_bytes, kMost, blocks);
+  if (status != cudaSuccess) return status;
+  const std::int64_t blocks_of_work = ceil_div(args.m, products::kRowsOfWarp * products::kRowsWarps);
+  return launch(kernel, dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, blocks_of_work))),
+                dim3(32 * products::kRowsWarps), shared_bytes, where, args);
+}
+
+cudaError_t launch_rows(ProductArgs args, const Launch& where) {
+  switch (args.k) {
+    case 16:
+      return launch_rows_of<16>(args, where);
+    case 24:
+      return launch_rows_of<24>(args, where);
+    case 32:
+      return launch_rows_of<32>(args, where);
+    case 40:
+      return launch_rows_of<40>(args, where);
+    case 48:
+      return launch_rows_of<48>(args, where);
+    case 56:
+      return launch_rows_of<56>(args, where);
+    case 64:
+      return launch_rows_of<64>(args, where);
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
+
+bool has_whole_rows(const GemmParams& p) {
+  return p.n % 8 == 0 && p.n <= products::kRowsLargestN && p.k >= 16 && p.k <= products::kRowsLargestK &&
+         p.output == Elem::F16 && !p.residual;
+}
+
+std::size_t most_rows_shared_bytes(int k) { return products::rows_shared_bytes(products::kRowsLargestN, k); }
+
 struct Entry {
   GemmVariant variant;
   std::string_view name;
@@ -53,6 +95,7 @@ struct Entry {
   int largest_m;
   SharedFunction shared_bytes[kElemCount];  ///< by Elem; both null where the variant does not take it
   LaunchFunction launch[kElemCount];
+  bool (*takes)(const GemmParams&) = nullptr;  ///< what else must hold
 };
 
 template <class Tile>
@@ -141,6 +184,8 @@ constexpr Entry kEntries[] = {
     dmma<MmaConfig{ 32, 32, 32,       2, 1, 2,      4,    false,          3}>(GemmVariant::Dmma32x32x32K2, "dmma_32x32x32_k2"),
     dmma<MmaConfig{ 16, 32, 64,       1, 1, 4,      4,    false,          2}>(GemmVariant::Dmma16x32x64K4, "dmma_16x32x64_k4"),
     dmma<MmaConfig{ 16, 16, 128,      1, 1, 8,      4,    false,          1}>(GemmVariant::Dmma16x16x128K8, "dmma_16x16x128_k8"),
+    {GemmVariant::MmaRows, "mma_rows", {products::kRowsOfWarp, products::kRowsLargestN, products::kRowsLargestK, 1, 32 * products::kRowsWarps}, 90, false,
+     kLargestExtent, {nullptr, most_rows_shared_bytes, nullptr}, {nullptr, launch_rows, nullptr}, has_whole_rows},
 };
 // clang-format on
 
@@ -176,7 +221,7 @@ bool supports(GemmVariant variant, const GemmParams& params, const DeviceTraits&
   if (params.m > entry.largest_m || params.n > kLargestExtent || params.k > kLargestExtent) return false;
   const int elements_in_16_bytes = 16 / static_cast<int>(size_of(params.elem));
   if (!entry.any_k && params.k % elements_in_16_bytes != 0) return false;
-  if (!pitches_fit(params)) return false;
+  if (!pitches_fit(params) || (entry.takes != nullptr && !entry.takes(params))) return false;
   return entry.shared_bytes[elem](params.k) <= gpu.shared_bytes_per_block;
 }
 

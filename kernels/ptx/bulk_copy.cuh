@@ -109,6 +109,15 @@ __device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int x, int 
       : "memory");
 }
 
+/// `bytes` from shared memory, a multiple of 16 as the addresses: a group of copies by itself.
+__device__ __forceinline__ void copy_bulk_out(void* to, std::uint32_t from, int bytes) {
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n\t"
+      "cp.async.bulk.commit_group;" ::"l"(to),
+      "r"(from), "r"(bytes)
+      : "memory");
+}
+
 /// Waits until all but the latest kPending copies out of shared memory that this thread started have read it. A kernel
 /// behind this one waits for its end, and so for what they write.
 template <int kPending>

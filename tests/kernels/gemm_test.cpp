@@ -239,6 +239,39 @@ TEST_CASE("gemm: a chain of programmatic launches gives the bits of a chain of o
   }
 }
 
+TEST_CASE("gemm: whole rows are exact for every k, few and many rows and columns", "[gemm][sanitize]") {
+  constexpr int kManyRows = 16 * 2000;  // more tiles than the warps of tests/emulator's multiprocessors
+  if (gpu_traits().code < 90) MOBICUDA_SKIP("no copies of whole rows before sm_90");
+  int combination = 0;
+  for (int k = 16; k <= 64; k += 8) {
+    for (const int n : {8, 32, 72, 144, 256}) {
+      for (const int m : {1, 16, 133, n == 72 ? kManyRows + 5 : 8}) {
+        combination += 1;
+        const GemmParams p = with_epilogue(make_params(Elem::F16, m, n, k), combination % 2 + combination % 3 / 2 * 4);
+        REQUIRE(supports(GemmVariant::MmaRows, p, gpu_traits()));
+        const Problem problem = Problem::whole(p, static_cast<std::uint32_t>(combination));
+        problem.check(GemmVariant::MmaRows, true);
+        CHECK(problem.inputs_unchanged());
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm: whole rows are refused where rows of Y are not whole packets of half", "[gemm]") {
+  const kernels::DeviceTraits gpu = kernels::traits_of(90, 132);
+  const GemmParams taken = make_params(Elem::F16, 100, 72, 24);
+  CHECK(supports(GemmVariant::MmaRows, taken, gpu));
+  CHECK_FALSE(supports(GemmVariant::MmaRows, taken, kernels::traits_of(80, 132)));
+  for (const int n : {68, 264}) CHECK_FALSE(supports(GemmVariant::MmaRows, make_params(Elem::F16, 100, n, 24), gpu));
+  for (const int k : {8, 20, 72}) CHECK_FALSE(supports(GemmVariant::MmaRows, make_params(Elem::F16, 100, 72, k), gpu));
+  GemmParams p = taken;
+  p.residual = true;
+  CHECK_FALSE(supports(GemmVariant::MmaRows, p, gpu));
+  p = taken;
+  p.output = Elem::F32;
+  CHECK_FALSE(supports(GemmVariant::MmaRows, p, gpu));
+}
+
 /// Slices enough to wrap around every ring; two tiles in either direction, the second one mostly outside.
 void check_each_once(std::vector<GemmVariant> variants) {
   race_case::EachOnce<GemmVariant> each(std::move(variants));
@@ -250,6 +283,7 @@ void check_each_once(std::vector<GemmVariant> variants) {
         const int k = kernels::round_up(slices * tile.bk, 8) + 8;
         shapes.push_back(with_epilogue(make_params(elem, tile.bm + 5, tile.bn + 8, k), 3));
       }
+      shapes.push_back(with_epilogue(make_params(elem, tile.bm + 5, 72, 40), 1));  // of whole rows
       each.run_one(variant, shapes, [&](const GemmParams& p, auto) { Problem::random(p, 11).check(variant); });
     }
   }

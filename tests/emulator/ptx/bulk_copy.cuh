@@ -45,6 +45,13 @@ inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, std::uint3
 inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, int w, std::uint32_t from) {
   emulator::copy_tensor_out(emulator::map_of(map).box_at({x, y, z, w}), from);
 }
+inline void copy_bulk_out(void* to, std::uint32_t from, int bytes) {
+  if (bytes % 16 != 0 || from % 16 != 0 || reinterpret_cast<std::uintptr_t>(to) % 16 != 0) {
+    emulator::fail("a bulk copy that is not of whole 16 bytes");
+  }
+  const void* const source = emulator::shared_for_engine(from, static_cast<std::size_t>(bytes));
+  emulator::deliver_from_shared_later([=] { std::memcpy(to, source, static_cast<std::size_t>(bytes)); });
+}
 template <int kPending>
 void copy_out_wait_read() {
   emulator::wait_for_copies_from_shared(kPending);
