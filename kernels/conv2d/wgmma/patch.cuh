@@ -12,6 +12,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/common/activation.cuh"
 #include "kernels/conv2d/wgmma/shape.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
@@ -38,7 +39,7 @@ inline constexpr int kMostInputs = 4;  ///< in shared memory
 struct PatchArguments {
   CUtensorMap pixels, weights, result;
   const float* bias;
-  Clip clip;
+  Activation activation;
   int c_out;
   int kernel_h, kernel_w, pad_top, pad_left;
   int channel_slices;
@@ -57,11 +58,13 @@ struct PatchArguments {
 struct PatchConfig {
   int columns;  ///< pixels: 8 or 16
   bool pooled;
+  bool swish = false;  ///< the activation is one of is_swish(), else a clip
 };
 
 template <PatchConfig kConfig>
 struct PatchShape {
   static constexpr bool kPooled = kConfig.pooled;
+  static constexpr bool kSwish = kConfig.swish;
   static constexpr int kColumns = kConfig.columns;
   static constexpr int kRows = kPatchPixels / kColumns;
   static constexpr int kHalves = kColumns / kProductColumns;
@@ -285,8 +288,12 @@ __device__ __forceinline__ void put_box(const PatchArguments& a, const PatchMemo
   if (leads) ptx::copy_box_out(a.result, place.channel, x, y, place.image, strip);
 }
 
-__device__ __forceinline__ std::uint32_t finish_pair(const Clip& clip, float bias, float first, float second) {
-  const __half2 pair = __floats2half2_rn(apply(clip, first + bias), apply(clip, second + bias));
+template <class S>
+__device__ __forceinline__ std::uint32_t finish_pair(const Activation& activation, float bias, float first,
+                                                     float second) {
+  float values[2] = {first + bias, second + bias};
+  activate<S::kSwish>(activation, values);
+  const __half2 pair = __floats2half2_rn(values[0], values[1]);
   return reinterpret_cast<const std::uint32_t&>(pair);
 }
 
@@ -306,7 +313,7 @@ __device__ __forceinline__ void finish_patch(const PatchArguments& a, const Patc
 #pragma unroll
         for (int high = 0; high < 2; ++high) {
           const int at = sum_at(first + row, high);
-          to[high] = finish_pair(a.clip, high == 0 ? bias.low : bias.high, sums[half][at], sums[half][at + 1]);
+          to[high] = finish_pair<S>(a.activation, high == 0 ? bias.low : bias.high, sums[half][at], sums[half][at + 1]);
         }
       };
       put_box<S>(a, memory, place, place.x + half * kProductColumns, place.y + first,
@@ -334,7 +341,7 @@ __device__ __forceinline__ void finish_pooled_patch(const PatchArguments& a, con
         return ptx::larger_or_nan(ptx::larger_or_nan(half[upper], half[upper + 1]),
                                   ptx::larger_or_nan(half[lower], half[lower + 1]));
       };
-      to[high] = finish_pair(a.clip, high == 0 ? bias.low : bias.high, largest(0), largest(1));
+      to[high] = finish_pair<S>(a.activation, high == 0 ? bias.low : bias.high, largest(0), largest(1));
     }
   };
   const int column = ptx::as_int::lane() % kProductColumns;

@@ -53,16 +53,20 @@ constexpr Conv2dTile tile_of(const Config& config) {
 }
 
 /// Within what tensor maps of windows hold.
-bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
+bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu, bool takes_swish = false) {
   const bool second_fits = p.second.c_in == 0 || fits_window_map(second_alone(p));
-  return gpu.wgmma_code && conv_gemm::supports_gemm(p) && p.activation.kind == ActivationKind::Clip &&
+  const bool finishes = p.activation.kind == ActivationKind::Clip || (takes_swish && is_swish(p.activation));
+  return gpu.wgmma_code && conv_gemm::supports_gemm(p) && finishes &&
          (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && fits_window_map(p) && second_fits;
 }
 
 /// Distances in a tensor map are multiples of 16 bytes; here of the dimension before too, as in cuda.h's example.
+bool fits_tile_map(const Conv2dParams& p) {
+  return p.c_out % conv_gemm::kWeightMultiple == 0 && (p.groups == 1 || p.y_pitch % (p.c_out / p.groups) == 0);
+}
+
 bool supports_tile(const Conv2dParams& p, const DeviceTraits& gpu) {
-  return p.c_out % conv_gemm::kWeightMultiple == 0 && (p.groups == 1 || p.y_pitch % (p.c_out / p.groups) == 0) &&
-         supports_wgmma(p, gpu);
+  return fits_tile_map(p) && supports_wgmma(p, gpu);
 }
 
 /// What is added would be waited for between two tiles. Pixels are shared by tiles of one group.
@@ -353,7 +357,7 @@ bool supports_patch(const Conv2dParams& p, const DeviceTraits& gpu) {
   const std::int64_t of_image = std::int64_t{ceil_div(p.out_h, S::kRows)} * ceil_div(p.out_w, S::kColumns) *
                                 ceil_div(p.c_out, conv_wgmma::kPanelColumns);
   if (out.h == 0 || out.w == 0 || p.n > kMostTiles / of_image) return false;
-  return supports_tile(p, gpu) && patch_room<S>(p, gpu.multiprocessors).inputs > 0;
+  return fits_tile_map(p) && supports_wgmma(p, gpu, !S::kPooled) && patch_room<S>(p, gpu.multiprocessors).inputs > 0;
 }
 
 /// The input under a patch at a time; zeros outside of the image.
@@ -383,6 +387,10 @@ bool encode_boxes(const PatchOutput& out, const conv_gemm::Arguments& a, int pic
 
 template <PatchConfig kConfig>
 cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where) {
+  if constexpr (!kConfig.pooled && !kConfig.swish) {
+    constexpr PatchConfig kSwish{kConfig.columns, false, true};
+    if (is_swish(params.activation)) return launch_patch<kSwish>(params, buffers, where);
+  }
   using S = PatchShape<kConfig>;
   const auto kernel = conv_wgmma::patch_kernel<S>;
   int multiprocessors = 0;
@@ -403,7 +411,7 @@ cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffer
         const int of_image = columns * ceil_div(out.h, kRows);
         PatchArguments a{};
         a.bias = shared.bias;
-        a.clip = {shared.activation.lo, shared.activation.hi};
+        a.activation = shared.activation;
         a.c_out = shared.c_out;
         a.kernel_h = p.kernel_h;
         a.kernel_w = p.kernel_w;
