@@ -6,13 +6,13 @@
 //                       Both ways take the taps of a row from left to right, and then the rows from top to bottom, with
 //                       the same operations, and give the same bits.
 // global_average_pool:  y[n, c] = mean over pixels. A warp sums kLanes packets of channels (64 bytes of each
-//                       pixel): kPixels groups of lanes take every kPixels-th pixel, kDepth loads in flight each,
-//                       and three shuffles add the groups: no shared memory, no barrier. Batch 1 is the hard case:
-//                       7x7x1280 is only 125 KB in half, and one dependent step costs more than its transfer. It
-//                       is 40 (half) or 80 (float) independent blocks of one warp, whose 7 loads are issued
-//                       together; large batches take kManyWarps warps a block, so that the number of blocks does
-//                       not hold them up. The order of the sum depends on h * w only: an image's result does not
-//                       depend on its batch.
+//                       pixel): kPixels groups of lanes take every kPixels-th pixel, kDepth loads in flight each, so
+//                       that all of 7x7 pixels are under way at once. Three exchanges add the groups, in each of which
+//                       a lane gives half of its channels away: no shared memory, no barrier, and a division for a
+//                       lane. Batch 1 is the hard case: 7x7x1280 is only 125 KB in half, and one dependent step costs
+//                       more than its transfer. It is 40 (half) or 80 (float) independent blocks of one warp; large
+//                       batches take kManyWarps warps a block, few, so that all multiprocessors have equally many. The
+//                       order of the sum depends on h * w only: an image's result does not depend on its batch.
 #include "kernels/streaming/pooling.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ constexpr int kWarp = 32;
 constexpr int kLanes = 4;
 constexpr int kPixels = kWarp / kLanes;
 constexpr int kDepth = 8;
-constexpr int kManyWarps = 4;
+constexpr int kManyWarps = 2;
 constexpr std::int64_t kFewWarps = 528;  // below this, one warp a block spreads over more multiprocessors
 // Threads of strips for each multiprocessor. Two columns a thread keep enough loads in flight with few threads.
 constexpr std::int64_t kThreadsOfTwoColumns = 512;
@@ -330,46 +330,66 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// Adds the sums of the groups of lanes. A lane is left with that of one of its N channels, the returned one, in
+/// sum[0]. Where groups outnumber channels, several have the same.
+template <int N, class R>
+__device__ __forceinline__ int add_groups(R (&sum)[N]) {
+  static_assert(N <= kPixels, "one channel is left");
+  int channel = 0;
+#pragma unroll
+  for (int distance = kLanes, kept = N; distance < kWarp; distance *= 2, kept /= 2) {
+    if (kept > 1) {
+      const bool upper = (threadIdx.x & distance) != 0;
+#pragma unroll
+      for (int j = 0; j < kept / 2; ++j) {
+        const R given = upper ? sum[j] : sum[j + kept / 2];
+        sum[j] = (upper ? sum[j + kept / 2] : sum[j]) + __shfl_xor_sync(0xFFFFFFFFU, given, distance);
+      }
+      if (upper) channel += kept / 2;
+    } else {
+      sum[0] += __shfl_xor_sync(0xFFFFFFFFU, sum[0], distance);
+    }
+  }
+  return channel;
+}
+
 template <class T, int N>
 __global__ void __launch_bounds__(kWarp* kManyWarps)
     global_average_pool_kernel(std::int64_t warps, int warps_per_picture, int pixels, int c, const T* x, T* y) {
-  wait_for_predecessor();
+  // As words, for what a packet of halves would cost under a condition (see above).
+  using Pixel = std::conditional_t<N == kWide<T>, uint4, Packet<T, N>>;
+  using Result = Sum<T, N, Pixel>;
   const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
-  if (warp >= warps) return;
   const int lane = static_cast<int>(threadIdx.x % kLanes);
   const int group = static_cast<int>(threadIdx.x % kWarp / kLanes);
   const std::int64_t n = warp / warps_per_picture;
   const int channel = (static_cast<int>(warp - n * warps_per_picture) * kLanes + lane) * N;
   const bool inside = channel < c;  // lanes past the end stay for the shuffles
-  const T* picture = x + n * pixels * c + channel;
-  Real<T> sum[N] = {};
-  for (int first = group; first < pixels; first += kPixels * kDepth) {
-    Packet<T, N> values[kDepth];  // (kDepth pixels, N channels)
+  wait_for_predecessor();
+  if (warp >= warps) return;
+  // Lanes and loads past the end read what another one reads: a load under a condition would wait for those before it.
+  const T* const picture = x + n * pixels * c + (inside ? channel : 0);
+  const T* from = picture + static_cast<std::int64_t>(group) * c;
+  const std::int64_t step = static_cast<std::int64_t>(kPixels) * c;
+  Result result = {};
+  for (int first = 0; first < pixels; first += kPixels * kDepth) {
+    const int left = pixels - first - group;
+    Pixel values[kDepth];
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
-      const int pixel = first + i * kPixels;
-      if (inside && pixel < pixels) {
-        values[i] = load<N>(picture + static_cast<std::int64_t>(pixel) * c);
-      } else {
-        values[i] = {};
-      }
+      values[i] = *reinterpret_cast<const Pixel*>(i * kPixels < left ? from : picture);
+      from += step;
     }
+    __syncwarp();  // or the compiler would have loads wait for sums
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
-#pragma unroll
-      for (int j = 0; j < N; ++j) sum[j] += to_real(values[i].item[j]);
+      if (i * kPixels < left) result.add(values[i]);
     }
   }
-  Packet<T, N> packet;
-#pragma unroll
-  for (int j = 0; j < N; ++j) {
-#pragma unroll
-    for (int distance = kLanes; distance < kWarp; distance *= 2) {
-      sum[j] += __shfl_xor_sync(0xFFFFFFFFU, sum[j], distance);
-    }
-    packet.item[j] = from_real<T>(sum[j] / static_cast<Real<T>>(pixels));
+  const int own = add_groups(result.sum);
+  if (inside && group < N) {
+    y[n * c + channel + own] = from_real<T>(result.sum[0] / static_cast<Real<T>>(pixels));
   }
-  if (inside && group == 0) store<N>(y + n * c + channel, packet);
 }
 
 template <class T, int N>
