@@ -5,6 +5,9 @@
 
 namespace mobicuda::kernels::depthwise {
 
+/// Channels that tiles and rings copy at once: theirs are a multiple of it.
+inline constexpr int kCopiedChannels = 8;
+
 struct Arguments {
   ItemGrid grid;
   int h, w, c, out_h, out_w;

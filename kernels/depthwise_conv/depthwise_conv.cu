@@ -1,6 +1,7 @@
 // Depthwise convolution, NHWC: variants, limits, packing, launch.
-// Direct: direct.cuh. Strips: strip.cuh.
-// No shared memory. Items (threads) of a launch stay below 2^31; a larger batch takes several launches.
+// Direct: direct.cuh. Strips: strip.cuh. Tiles: tile.cuh. Rings: ring.cuh.
+// Shared memory: of tiles and rings. Items (threads) of a launch stay below 2^31; a larger batch takes several
+// launches.
 
 #include "kernels/depthwise_conv/depthwise_conv.h"
 
@@ -13,13 +14,17 @@
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/depthwise_conv/direct.cuh"
+#include "kernels/depthwise_conv/ring.cuh"
 #include "kernels/depthwise_conv/strip.cuh"
+#include "kernels/depthwise_conv/tile.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
 using depthwise::Arguments;
+using depthwise::Ring;
 using depthwise::Strip;
+using depthwise::Tile;
 using Variant = DepthwiseConvVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
@@ -95,6 +100,43 @@ cudaError_t launch_strip(const DepthwiseConvParams& p, const Buffers& buffers, c
   return launch_kernel<T>(kernel, depthwise::kStripMaxThreads, p, tile_of<S>(p.elem), buffers, where);
 }
 
+/// Tiles and rings: their lanes have pairs of channels, counted over all images, a block 32 of them.
+template <class S, class Shape, class Kernel>
+cudaError_t launch_lanes(Kernel* kernel, const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  constexpr int kPair = 2;
+  constexpr std::int64_t kLanes = 32;
+  if (const cudaError_t status = allow_shared_memory(kernel, Shape::kSharedBytes); status != cudaSuccess) return status;
+  Arguments a = arguments(p);
+  const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c;
+  const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c;
+  const int tile_rows = ceil_div(p.out_h, S::kBlockRows);
+  const int tile_columns = ceil_div(p.out_w, S::kBlockColumns);
+  const auto launch_chunk = [&](const ItemGrid& items, std::int64_t first) {
+    a.grid = items;
+    const std::int64_t tiles = std::int64_t{tile_rows} * tile_columns;
+    const auto lanes = static_cast<std::uint32_t>(items.items / tiles);
+    const dim3 grid(static_cast<unsigned>(ceil_div(std::int64_t{lanes}, kLanes) * tiles));
+    return launch(kernel, grid, dim3(S::kThreads), Shape::kSharedBytes, where, a, lanes,
+                  static_cast<const __half*>(buffers.x) + first * x_picture, static_cast<const __half*>(buffers.packed),
+                  buffers.bias, static_cast<__half*>(buffers.y) + first * y_picture);
+  };
+  return for_each_chunk(p.n, tile_rows, tile_columns, p.c / kPair, launch_chunk);
+}
+
+template <class S>
+cudaError_t launch_tile(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  using namespace depthwise;
+  if (p.stride_h == 1) return launch_lanes<S, TileShape<S, 1>>(tile_kernel<S, 1>, p, buffers, where);
+  return launch_lanes<S, TileShape<S, 2>>(tile_kernel<S, 2>, p, buffers, where);
+}
+
+template <class S>
+cudaError_t launch_ring(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  using namespace depthwise;
+  if (p.stride_h == 1) return launch_lanes<S, RingShape<S, 1>>(ring_kernel<S, 1>, p, buffers, where);
+  return launch_lanes<S, RingShape<S, 2>>(ring_kernel<S, 2>, p, buffers, where);
+}
+
 using LaunchFunction = cudaError_t (*)(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where);
 
 struct Entry {
@@ -103,6 +145,8 @@ struct Entry {
   int window;                          ///< height and width, 0 where any will do
   DepthwiseConvTile tile[kElemCount];  ///< by Elem
   LaunchFunction launch[kElemCount];
+  int channels = 1;                      ///< that those of an image are a multiple of
+  std::size_t shared_bytes[2] = {0, 0};  ///< with stride 1 and 2
 };
 
 template <class S, bool kBuilt = true>
@@ -119,6 +163,26 @@ constexpr Entry strip(Variant variant, std::string_view name) {
     entry.launch[static_cast<std::size_t>(Elem::F64)] = launch_strip<double, S>;
   }
   return entry;
+}
+
+/// A tile or a ring.
+template <class S, template <class, int> class Shape>
+constexpr Entry of_half(Variant variant, std::string_view name, LaunchFunction launch) {
+  Entry entry{variant, name, S::kWindow, {{}, tile_of<S>(Elem::F16), {}}, {nullptr, launch, nullptr}};
+  entry.channels = depthwise::kCopiedChannels;
+  entry.shared_bytes[0] = Shape<S, 1>::kSharedBytes;
+  entry.shared_bytes[1] = Shape<S, 2>::kSharedBytes;
+  return entry;
+}
+
+template <class S>
+constexpr Entry tile(Variant variant, std::string_view name) {
+  return of_half<S, depthwise::TileShape>(variant, name, launch_tile<S>);
+}
+
+template <class S>
+constexpr Entry ring(Variant variant, std::string_view name) {
+  return of_half<S, depthwise::RingShape>(variant, name, launch_ring<S>);
 }
 
 // Strips of one or two rows load all or nearly all their input at once: they exist for the shortest time to a result.
@@ -147,6 +211,12 @@ constexpr Entry kEntries[] = {
     strip<Strip<5, 4, 4,  4, 1, 4>>(Variant::Window5Strip4x4B4, "strip5x5_4x4_b4"),
     strip<Strip<5, 7, 2,  4, 2, 4>>(Variant::Window5Strip7x2B4, "strip5x5_7x2_b4"),
     strip<Strip<5, 7, 4,  4, 1, 3>, kAllVariants>(Variant::Window5Strip7x4B4, "strip5x5_7x4_b4"),
+    //  rows columns of warps, down and across, blocks
+    tile<Tile<7, 7, 1, 1, 12>>(Variant::Window5Tile7x7, "tile5x5_7x7"),
+    tile<Tile<7, 7, 2, 2,  3>>(Variant::Window5Tile7x7W4, "tile5x5_7x7_w4"),
+    tile<Tile<4, 7, 1, 1, 12>>(Variant::Window5Tile4x7, "tile5x5_4x7"),
+    //  rows columns blocks
+    ring<Ring<14, 7, 12>>(Variant::Window5Ring14x7, "ring5x5_14x7"),
 };
 // clang-format on
 
@@ -173,13 +243,15 @@ bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, const 
     return false;
   }
   if (static_cast<std::size_t>(variant) >= kVariants.size()) return false;
-  if (entry_of(variant).launch[static_cast<std::size_t>(p.elem)] == nullptr) return false;
-  const int window = entry_of(variant).window;
+  const Entry& entry = entry_of(variant);
+  if (entry.launch[static_cast<std::size_t>(p.elem)] == nullptr) return false;
+  const int window = entry.window;
   if (window == 0) return true;
   const auto pixel_bytes = static_cast<std::int64_t>(size_of(p.elem)) * p.c;
   if (std::max(std::int64_t{p.h} * p.w, std::int64_t{p.out_h} * p.out_w) > kMaxInt / pixel_bytes) return false;
   return p.kernel_h == window && p.kernel_w == window && p.dilation_h == 1 && p.dilation_w == 1 &&
-         p.stride_h == p.stride_w && p.stride_h <= 2 && p.c % tile(variant, p.elem).channels == 0;
+         p.stride_h == p.stride_w && p.stride_h <= 2 && p.c % tile(variant, p.elem).channels == 0 &&
+         p.c % entry.channels == 0 && entry.shared_bytes[p.stride_h - 1] <= gpu.shared_bytes_per_block;
 }
 
 std::size_t depthwise_conv_packed_bytes(Elem elem, int c, int kernel_h, int kernel_w) {

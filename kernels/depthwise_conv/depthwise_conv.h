@@ -17,6 +17,7 @@ namespace mobicuda::kernels {
 
 /// Direct runs everything. The strips run 3x3 or 5x5 (Window5) windows of dilation 1 with stride 1 or 2; StripRxQ is
 /// the output a thread computes (rows x columns), the suffix the bytes of channels in one access; B4 is half's only.
+/// Tiles and rings are half's as well, of 8, 16, ... channels; a warp computes RxQ, W4: of a block of 2 x 2 warps.
 /// kernels/depthwise_conv/README.md says which to use when.
 enum class DepthwiseConvVariant : std::uint8_t {
   Direct,
@@ -41,6 +42,10 @@ enum class DepthwiseConvVariant : std::uint8_t {
   Window5Strip4x4B4,
   Window5Strip7x2B4,
   Window5Strip7x4B4,
+  Window5Tile7x7,
+  Window5Tile7x7W4,
+  Window5Tile4x7,
+  Window5Ring14x7,
 };
 
 struct DepthwiseConvParams {

@@ -58,6 +58,13 @@ class HeldWeights {
     }
   }
 
+  /// Of weights that are loaded already, for those that are floats.
+  __device__ __forceinline__ explicit HeldWeights(const Words<S::kVectorBytes> (&words)[kTaps]) {
+    static_assert(!kConvertsLate);
+#pragma unroll
+    for (int tap = 0; tap < kTaps; ++tap) unpack<T>(words[tap], values_[tap]);
+  }
+
   __device__ __forceinline__ void get(int tap, Real<T> (&values)[kVector]) const {
     if constexpr (kConvertsLate) {
       std::uint32_t pairs[kVector / 2];
@@ -94,6 +101,27 @@ __device__ __forceinline__ void add_tap(const R (&values)[kVector], const R (&fa
 // Both add one input row, `row` rows below the strip's first, to the outputs it belongs to; an output has its taps
 // added in the same order.
 
+/// Column `j` of the row.
+template <class T, class S, int kStride, class W, int kVector>
+__device__ __forceinline__ void add_column(int row, int j, const W& words, const HeldWeights<T, S>& weights,
+                                           Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
+  Real<T> values[kVector];
+  unpack<T>(words, values);
+#pragma unroll
+  for (int ky = 0; ky < S::kWindow; ++ky) {
+    const int y = output_row<S, kStride>(row, ky);
+    if (y < 0) continue;
+#pragma unroll
+    for (int kx = 0; kx < S::kWindow; ++kx) {
+      const int right = j - kx;
+      if (right < 0 || right % kStride != 0 || right / kStride >= S::kColumns) continue;
+      Real<T> factor[kVector];
+      weights.get(ky * S::kWindow + kx, factor);
+      add_tap(values, factor, sums[y][right / kStride]);
+    }
+  }
+}
+
 /// Column by column of the row, for weights that are floats.
 template <class T, class S, int kStride, class W, int kVector>
 __device__ __forceinline__ void add_columns(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
@@ -101,21 +129,7 @@ __device__ __forceinline__ void add_columns(int row, const W (&words)[StripShape
                                             Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
 #pragma unroll
   for (int j = 0; j < StripShape<T, S, kStride>::kInColumns; ++j) {
-    Real<T> values[kVector];
-    unpack<T>(words[j], values);
-#pragma unroll
-    for (int ky = 0; ky < S::kWindow; ++ky) {
-      const int y = output_row<S, kStride>(row, ky);
-      if (y < 0) continue;
-#pragma unroll
-      for (int kx = 0; kx < S::kWindow; ++kx) {
-        const int right = j - kx;
-        if (right < 0 || right % kStride != 0 || right / kStride >= S::kColumns) continue;
-        Real<T> factor[kVector];
-        weights.get(ky * S::kWindow + kx, factor);
-        add_tap(values, factor, sums[y][right / kStride]);
-      }
-    }
+    add_column<T, S, kStride>(row, j, words[j], weights, sums);
   }
 }
 
