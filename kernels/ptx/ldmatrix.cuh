@@ -60,6 +60,16 @@ __device__ __forceinline__ void stmatrix_x4(std::uint32_t row, const std::uint32
 #endif
 }
 
+__device__ __forceinline__ void stmatrix_x2(std::uint32_t row, const std::uint32_t (&words)[2]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#pragma unroll
+  for (unsigned i = 0; i < 2; ++i) store_matrix(row, words[i], i);
+#else
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(row), "r"(words[0]), "r"(words[1])
+               : "memory");
+#endif
+}
+
 __device__ __forceinline__ void stmatrix_x4_trans(std::uint32_t row, const std::uint32_t (&words)[4]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #pragma unroll

@@ -15,7 +15,7 @@ inline constexpr int kWindow = 2 * kStemColumns + 1;  // input columns
 
 /// What a kernel has room for; channels beyond an image's are zeros.
 struct Channels {
-  int stem;  ///< a multiple of 16
+  int stem;  ///< a multiple of 8
   int out;   ///< 16 or 24
 };
 
@@ -24,7 +24,7 @@ inline constexpr int kVectorBytes = 32 * 16;
 /// What follows from the channels. Packed weights. Biases: of the depthwise (group, lane % 4) and of the projection
 /// (fragment, lane % 4), four floats each, b0 b1 b0 b1, as a sum begins with them. Then operands of the instructions,
 /// 16 bytes for each lane at a time: stem (group) | depthwise (ky, group, kx), a word each | projection (step of k,
-/// fragment), two words each.
+/// fragment), two words each; the second ones of a last step of 8 channels are zeros that no instruction takes.
 struct Sizes {
   int groups;  ///< of 8 channels of the stem
   int project_steps;
@@ -37,7 +37,7 @@ struct Sizes {
 constexpr Sizes sizes_of(const Channels& channels) {
   Sizes s{};
   s.groups = channels.stem / 8;
-  s.project_steps = channels.stem / 16;
+  s.project_steps = ceil_div(channels.stem, 16);
   s.fragments = channels.out / 8;
   s.depthwise_vectors = ceil_div(9 * s.groups, 4);
   s.project_vectors = ceil_div(s.project_steps * s.fragments * 2, 4);
@@ -59,8 +59,8 @@ struct Shape {
   static constexpr int kBiasVectors = kSizes.bias_vectors;
   static constexpr int kBiasBytes = kSizes.bias_bytes;
   // Of a pixel of the stem: 8 neighbouring ones, 4 words each, are in different banks.
-  static constexpr int kPixelBytes = kChannels.stem * 2 + 16;
-  static_assert(kChannels.stem % 16 == 0 && (kChannels.out == 16 || kChannels.out == 24));
+  static constexpr int kPixelBytes = kChannels.stem * 2 + (kGroups % 2 == 0 ? 16 : 0);
+  static_assert(kChannels.stem % 8 == 0 && (kChannels.out == 16 || kChannels.out == 24));
 };
 
 /// Output channel of which column `column` of a fragment holds the weights of the projection: dealt so that a thread's

@@ -36,7 +36,10 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   __shared__ WarpMemory<S> memory[kWarps];
   __shared__ __align__(16) unsigned char biases[S::kBiasBytes];
 
-  const Weights<S> weights(packed);
+  // Beside the sums of so many channels registers have no room for all weights.
+  using Operands = Weights<S, (S::kGroups > 5)>;
+  __shared__ __align__(16) unsigned char shared_weights[Operands::kSharedBytes + 16];  // not of no size
+  const Operands weights(packed, shared_weights);
   const std::uint32_t lane_bias = load_biases<S>(packed, biases);
   const std::uint32_t halves = ptx::shared_address(memory[ptx::warp()].input);
   const std::uint32_t rows = ptx::shared_address(memory[ptx::warp()].rows);
@@ -100,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
                                                      : here + kPairBytes)};
     std::uint32_t stem[kStrips][kGroups][2];
 #pragma unroll
-    for (int s = 0; s < kStrips; ++s) compute_stem<S, kPlain>(a, weights, window, s * kStrip, stem[s]);
+    for (int s = 0; s < kStrips; ++s) compute_stem<kPlain>(a, weights, window, s * kStrip, stem[s]);
     const bool row_present = static_cast<unsigned>(stem_y) < static_cast<unsigned>(a.stem_h);
     if (edge || !row_present) {
 #pragma unroll
@@ -126,16 +129,18 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
     for (int q = 0; q < kGroups; ++q) {
       float bias[4];
       load_bias(lane_bias, q, bias);
+      std::uint32_t taps[3][3];
+      weights.depthwise(q, taps);
 #pragma unroll
       for (int s = 0; s < kStrips; ++s) {
         std::uint32_t right[4];
         ptx::ldmatrix_x4(right, lane_load + kRow + static_cast<std::uint32_t>(s * kStrip * kPixelBytes + q * 16));
         float done[4];
-        add_row(weights, 2, q, stem[s][q], right, sums[s][0][q], done);
-        add_row(weights, 1, q, stem[s][q], right, sums[s][1][q], sums[s][0][q]);
-        add_row(weights, 0, q, stem[s][q], right, bias, sums[s][1][q]);
+        add_row(taps[2], stem[s][q], right, sums[s][0][q], done);
+        add_row(taps[1], stem[s][q], right, sums[s][1][q], sums[s][0][q]);
+        add_row(taps[0], stem[s][q], right, bias, sums[s][1][q]);
         filter<kPlain>(a, q, done, filtered[s]);
-        if (q % 2 == 1) project(weights, q / 2, filtered[s], result[s]);
+        project(weights, q, filtered[s], result[s]);
       }
     }
 #pragma unroll

@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
   __shared__ SmallMemory<S, kRows> memory[kSmallWarps];
   __shared__ __align__(16) unsigned char biases[S::kBiasBytes];
 
-  const Weights<S> weights(packed);
+  const Weights<S, false> weights(packed, nullptr);
   const std::uint32_t lane_bias = load_biases<S>(packed, biases);
   const std::uint32_t rows = ptx::shared_address(memory[ptx::warp()].rows);
   const std::uint32_t input_rows = ptx::shared_address(memory[ptx::warp()].input);
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
     const std::uint32_t first = lane_window + static_cast<std::uint32_t>(2 * row * kSmallInputRowBytes);
     const LaneWindow window{{first, first + kSmallInputRowBytes, first + 2 * kSmallInputRowBytes},
                             lane_ninths + static_cast<std::uint32_t>(2 * row * kSmallInputRowBytes)};
-    compute_stem<S, kPlain>(a, weights, window, 0, stem[row]);
+    compute_stem<kPlain>(a, weights, window, 0, stem[row]);
   }
 #pragma unroll
   for (int row = 0; row < kRows + 2; ++row) {
@@ -213,6 +213,8 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
   for (int q = 0; q < kGroups; ++q) {
 #pragma unroll
     for (int row = 0; row < kRows; ++row) load_bias(lane_bias, q, sums[row][q]);
+    std::uint32_t taps[3][3];
+    weights.depthwise(q, taps);
 #pragma unroll
     for (int from = 0; from < kRows + 2; ++from) {
       std::uint32_t right[4];
@@ -221,7 +223,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
       for (int ky = 0; ky < 3; ++ky) {
         const int row = from - ky;
         if (row < 0 || row >= kRows) continue;
-        add_row(weights, ky, q, stem[from][q], right, sums[row][q], sums[row][q]);
+        add_row(taps[ky], stem[from][q], right, sums[row][q], sums[row][q]);
       }
     }
   }
@@ -234,7 +236,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
 #pragma unroll
     for (int q = 0; q < kGroups; ++q) {
       filter<kPlain>(a, q, sums[row][q], filtered);
-      if (q % 2 == 1) project(weights, q / 2, filtered, result);
+      project(weights, q, filtered, result);
     }
     store_result<kPlain>(a, result, oy + row < a.out_h ? columns : 0,
                          to + static_cast<std::uintptr_t>(row) * static_cast<unsigned>(a.out_row_bytes));

@@ -20,17 +20,21 @@ namespace mobicuda::kernels::stem_block_detail {
 
 inline constexpr int kInputPixelBytes = 6;
 
-/// The operands of a lane.
-template <class S>
-struct Weights {
-  std::uint32_t stem[S::kGroups][4];  // two steps of k
-  std::uint32_t depthwise[3][S::kGroups][3];
-  std::uint32_t project[S::kProjectSteps][S::kFragments][2];
+/// The operands of a lane: in registers or, with kShared, in shared memory, which all warps read alike.
+template <class S, bool kShared>
+class Weights {
+  // Vectors of shared memory: stem (group) | projection, as packed | depthwise (group, 9 words and what is left of 3).
+  static constexpr int kDepthwiseVectors = 3;  ///< of a group
+  static constexpr int kVectors = (1 + kDepthwiseVectors) * S::kGroups + S::kProjectVectors;
 
-  __device__ __forceinline__ explicit Weights(const unsigned char* packed) {
+ public:
+  static constexpr int kSharedBytes = kShared ? kVectors * kVectorBytes : 0;
+
+  /// `shared`: kSharedBytes, which are filled behind a barrier; null where there are none.
+  __device__ __forceinline__ Weights(const unsigned char* packed, [[maybe_unused]] unsigned char* shared) {
     const unsigned char* const from = packed + S::kBiasBytes + ptx::lane() * 16;
 #pragma unroll
-    for (int i = 0; i < S::kGroups; ++i) ptx::load_global_words<4>(from + i * kVectorBytes, stem[i]);
+    for (int i = 0; i < S::kGroups; ++i) ptx::load_global_words<4>(from + i * kVectorBytes, stem_[i]);
 #pragma unroll
     for (int i = 0; i < S::kDepthwiseVectors; ++i) {
       std::uint32_t words[4];
@@ -39,21 +43,83 @@ struct Weights {
       for (int j = 0; j < 4; ++j) {
         const int word = 4 * i + j;
         if (word >= 9 * S::kGroups) break;
-        depthwise[word / (3 * S::kGroups)][word / 3 % S::kGroups][word % 3] = words[j];
+        depthwise_[word / 3 % S::kGroups][word / (3 * S::kGroups)][word % 3] = words[j];
       }
     }
 #pragma unroll
     for (int i = 0; i < S::kProjectVectors; ++i) {
-      std::uint32_t words[4];
-      ptx::load_global_words<4>(from + (S::kGroups + S::kDepthwiseVectors + i) * kVectorBytes, words);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const int word = 4 * i + j;
-        if (word >= S::kProjectSteps * S::kFragments * 2) break;
-        project[word / (2 * S::kFragments)][word / 2 % S::kFragments][word % 2] = words[j];
-      }
+      ptx::load_global_words<4>(from + (S::kGroups + S::kDepthwiseVectors + i) * kVectorBytes, project_[i]);
+    }
+    if constexpr (kShared) {
+      shared_ = ptx::shared_address(shared) + ptx::lane() * 16;
+      if (ptx::warp() == 0) put();
     }
   }
+
+  /// Of group q: two steps of k.
+  __device__ __forceinline__ void stem(int q, std::uint32_t (&words)[4]) const {
+    if constexpr (kShared) {
+      ptx::load_shared_words<4>(vector(q), words);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[i] = stem_[q][i];
+    }
+  }
+
+  /// Of group q: (ky, kx).
+  __device__ __forceinline__ void depthwise(int q, std::uint32_t (&taps)[3][3]) const {
+    if constexpr (kShared) {
+#pragma unroll
+      for (int i = 0; i < kDepthwiseVectors; ++i) {
+        std::uint32_t words[4];
+        ptx::load_shared_words<4>(vector(kDepthwiseFrom + q * kDepthwiseVectors + i), words);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          if (4 * i + j < 9) taps[(4 * i + j) / 3][(4 * i + j) % 3] = words[j];
+        }
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 9; ++i) taps[i / 3][i % 3] = depthwise_[q][i / 3][i % 3];
+    }
+  }
+
+  /// Of step k and fragment f.
+  __device__ __forceinline__ void project(int k, int f, std::uint32_t (&words)[2]) const {
+    const int first = (k * S::kFragments + f) * 2;
+    if constexpr (kShared) {
+      ptx::load_shared_words<2>(vector(S::kGroups + first / 4) + first % 4 * 4, words);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) words[i] = project_[first / 4][first % 4 + i];
+    }
+  }
+
+ private:
+  static constexpr int kDepthwiseFrom = S::kGroups + S::kProjectVectors;
+
+  __device__ __forceinline__ std::uint32_t vector(int i) const {
+    return shared_ + static_cast<std::uint32_t>(i * kVectorBytes);
+  }
+
+  __device__ __forceinline__ void put() const {
+#pragma unroll
+    for (int q = 0; q < S::kGroups; ++q) {
+      ptx::store_shared(vector(q), stem_[q]);
+      const auto& taps = depthwise_[q];
+      const int to = kDepthwiseFrom + q * kDepthwiseVectors;
+      ptx::store_shared(vector(to), {taps[0][0], taps[0][1], taps[0][2], taps[1][0]});
+      ptx::store_shared(vector(to + 1), {taps[1][1], taps[1][2], taps[2][0], taps[2][1]});
+      ptx::store_shared(vector(to + 2), taps[2][2]);
+    }
+#pragma unroll
+    for (int i = 0; i < S::kProjectVectors; ++i) ptx::store_shared(vector(S::kGroups + i), project_[i]);
+  }
+
+  std::uint32_t stem_[S::kGroups][4];
+  std::uint32_t depthwise_[S::kGroups][3][3];
+  std::uint32_t project_[S::kProjectVectors][4];
+  std::uint32_t shared_ = 0;
 };
 
 /// Biases to shared memory; returns the lane's address of them, valid behind a barrier.
@@ -83,9 +149,9 @@ struct LaneWindow {
 };
 
 /// Of 16 pixels from pixel `first` on.
-template <class S, bool kPlain>
-__device__ __forceinline__ void compute_stem(const Arguments& a, const Weights<S>& weights, const LaneWindow& from,
-                                             int first, std::uint32_t (&stem)[S::kGroups][2]) {
+template <bool kPlain, class S, bool kShared>
+__device__ __forceinline__ void compute_stem(const Arguments& a, const Weights<S, kShared>& weights,
+                                             const LaneWindow& from, int first, std::uint32_t (&stem)[S::kGroups][2]) {
   constexpr std::uint32_t kOnes = 0x3C003C00;
   const bool one = ptx::lane() % 4 == 3;
   std::uint32_t window[2][4];
@@ -101,9 +167,11 @@ __device__ __forceinline__ void compute_stem(const Arguments& a, const Weights<S
 #pragma unroll
   for (int q = 0; q < S::kGroups; ++q) {
     constexpr float kZeros[4] = {};
+    std::uint32_t words[4];
+    weights.stem(q, words);
     float values[4];
-    ptx::mma_16x8x16(values, window[0], weights.stem[q][0], weights.stem[q][1], kZeros);
-    ptx::mma_16x8x16(values, window[1], weights.stem[q][2], weights.stem[q][3], values);
+    ptx::mma_16x8x16(values, window[0], words[0], words[1], kZeros);
+    ptx::mma_16x8x16(values, window[1], words[2], words[3], values);
     stem[q][0] = round_and_clip<kPlain>(a.stem_clip, values[0], values[1]);
     stem[q][1] = round_and_clip<kPlain>(a.stem_clip, values[2], values[3]);
   }
@@ -126,16 +194,17 @@ __device__ __forceinline__ void mask_stem(const Arguments& a, bool row_present, 
 template <int kGroups>
 __device__ __forceinline__ void store_stem(const std::uint32_t (&stem)[kGroups][2], std::uint32_t to) {
 #pragma unroll
-  for (int q = 0; q < kGroups; q += 2) {
+  for (int q = 0; q + 1 < kGroups; q += 2) {
     ptx::stmatrix_x4(to + static_cast<std::uint32_t>(q * 16), {stem[q][0], stem[q][1], stem[q + 1][0], stem[q + 1][1]});
+  }
+  if constexpr (kGroups % 2 == 1) {
+    ptx::stmatrix_x2(to + (kGroups - 1) * 16, {stem[kGroups - 1][0], stem[kGroups - 1][1]});
   }
 }
 
-/// sum = before + row ky of the window, channels 8q to 8q + 7.
-template <class S>
-__device__ __forceinline__ void add_row(const Weights<S>& weights, int ky, int q, const std::uint32_t (&left)[2],
+/// sum = before + a row of the window, of 8 channels.
+__device__ __forceinline__ void add_row(const std::uint32_t (&taps)[3], const std::uint32_t (&left)[2],
                                         const std::uint32_t (&right)[4], const float (&before)[4], float (&sum)[4]) {
-  const auto& taps = weights.depthwise[ky][q];
   float part[4];
   ptx::mma_16x8x8(part, left, taps[0], before);
   ptx::mma_16x8x16(sum, right, taps[1], taps[2], part);
@@ -149,12 +218,20 @@ __device__ __forceinline__ void filter(const Arguments& a, int q, const float (&
   filtered[q % 2 * 2 + 1] = round_and_clip<kPlain>(a.depthwise_clip, sums[2], sums[3]);
 }
 
-template <class S>
-__device__ __forceinline__ void project(const Weights<S>& weights, int k, const std::uint32_t (&filtered)[4],
+/// Behind group q of the depthwise: the step of k that it completes, where it does.
+template <class S, bool kShared>
+__device__ __forceinline__ void project(const Weights<S, kShared>& weights, int q, const std::uint32_t (&filtered)[4],
                                         float (&result)[S::kFragments][4]) {
+  if (q % 2 == 0 && q + 1 < S::kGroups) return;
 #pragma unroll
   for (int f = 0; f < S::kFragments; ++f) {
-    ptx::mma_16x8x16(result[f], filtered, weights.project[k][f][0], weights.project[k][f][1], result[f]);
+    std::uint32_t words[2];
+    weights.project(q / 2, f, words);
+    if (q % 2 == 1) {
+      ptx::mma_16x8x16(result[f], filtered, words[0], words[1], result[f]);
+    } else {
+      ptx::mma_16x8x8(result[f], filtered[0], filtered[1], words[0]);
+    }
   }
 }
 

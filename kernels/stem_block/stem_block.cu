@@ -41,7 +41,7 @@ bool sane_extent(int size, int out, int stride, int pad) {
 }
 
 // What kernels are built for, from the fewest on.
-constexpr Channels kBuilt[] = {{32, 16}, {48, 24}};
+constexpr Channels kBuilt[] = {{32, 16}, {40, 24}, {48, 24}};
 
 /// Index in kBuilt of the first that has room; std::size(kBuilt) if none has.
 std::size_t built_for(const StemBlockParams& p) {
@@ -131,9 +131,15 @@ Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {
 
 template <bool kPlain>
 Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {
-  static_assert(std::size(kBuilt) == 2);
-  return built_for(p) == 0 ? device_kernel<Shape<kBuilt[0]>, kPlain>(variant, p, x)
-                           : device_kernel<Shape<kBuilt[1]>, kPlain>(variant, p, x);
+  static_assert(std::size(kBuilt) == 3);
+  switch (built_for(p)) {
+    case 0:
+      return device_kernel<Shape<kBuilt[0]>, kPlain>(variant, p, x);
+    case 1:
+      return device_kernel<Shape<kBuilt[1]>, kPlain>(variant, p, x);
+    default:
+      return device_kernel<Shape<kBuilt[2]>, kPlain>(variant, p, x);
+  }
 }
 
 Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {

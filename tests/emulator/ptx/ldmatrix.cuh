@@ -72,6 +72,7 @@ inline void ldmatrix_x4_trans(std::uint32_t (&words)[4], const unsigned char* ro
 }
 inline void ldmatrix_x2(std::uint32_t (&words)[2], std::uint32_t row) { load_matrices<2, false>(words, row); }
 inline void stmatrix_x4(std::uint32_t row, const std::uint32_t (&words)[4]) { store_matrices<4, false>(row, words); }
+inline void stmatrix_x2(std::uint32_t row, const std::uint32_t (&words)[2]) { store_matrices<2, false>(row, words); }
 inline void stmatrix_x4_trans(std::uint32_t row, const std::uint32_t (&words)[4]) {
   store_matrices<4, true>(row, words);
 }
