@@ -1,5 +1,6 @@
 // Which kernels the rule takes for inverted residual blocks: kernels/inverted_residual/simt*/README.md (exact float)
 // and inverted_residual_image.md have the times. No GPU is needed.
+#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -244,6 +245,56 @@ TEST_CASE("the rule runs expansions with HardSwish or Silu and their depthwise c
     CHECK_FALSE(rule.fused(p).has_value());
     CHECK(Rules(gpu, {{"pair", "fused"}}).fused(p).has_value());
   }
+}
+
+TEST_CASE("the rule runs a few large images, and late blocks of very wide ones, as they were the fastest") {
+  using enum InvertedResidualVariant;
+  kernels::DeviceTraits compiles = kH100;
+  compiles.compiles = true;
+  const Rules rule(compiles, {});
+  const auto half = [](InvertedResidualParams p) {
+    p.elem = kernels::Elem::F16;
+    p.expand_activation = p.depthwise_activation = kernels::Clip{0.0F, 6.0F};
+    return p;
+  };
+  // Block 3 of widths 1.3 and 1.4, and of fewer and more images.
+  const auto name_of = [&](int n) { return std::string(name(rule.variant(half(block(n, 56, 56, 32, 32))).variant)); };
+  CHECK(name_of(8).starts_with("image_"));
+  CHECK(name_of(4).starts_with("small_"));
+  CHECK(rule.variant(half(block(16, 56, 56, 32, 32))).variant == StripS1Rows2C192N32);
+  // Block 14 of them and of width 1.0.
+  const auto form = [&](const InvertedResidualParams& p) { return rule.block_form(&p, nullptr).form; };
+  CHECK(form(half(block(8, 14, 14, 136, 224, 2))) != BlockForm::Fused);
+  CHECK(form(half(block(16, 14, 14, 136, 224, 2))) == BlockForm::Fused);
+  CHECK(form(half(block(8, 14, 14, 96, 160, 2))) == BlockForm::Fused);
+}
+
+TEST_CASE("the rule runs depthwise convolutions of 5x5 by tiles and rings where they fill the GPU") {
+  using enum kernels::DepthwiseConvVariant;
+  const Rules rule(kH100, {});
+  const auto taken = [&](int n, int size, int c, int stride = 1, kernels::Elem elem = kernels::Elem::F16) {
+    kernels::DepthwiseConvParams p;
+    p.elem = elem;
+    p.n = n;
+    p.h = p.w = size;
+    p.c = c;
+    p.out_h = p.out_w = size / stride;
+    p.kernel_h = p.kernel_w = 5;
+    p.stride_h = p.stride_w = stride;
+    p.pad_top = p.pad_left = 2;
+    return rule.variant(p).variant;
+  };
+  CHECK(taken(32, 14, 384) == Window5Tile4x7);
+  CHECK(taken(32, 14, 672) == Window5Tile7x7W4);
+  CHECK(taken(32, 14, 480) == Window5Strip7x2B4);
+  CHECK(taken(128, 14, 672) == Window5Ring14x7);
+  CHECK(taken(128, 14, 672, 2) == Window5Ring14x7);
+  CHECK(taken(32, 7, 1104) == Window5Tile4x7);
+  CHECK(taken(128, 7, 1152) == Window5Tile7x7);
+  CHECK(taken(128, 28, 240) == Window5Ring14x7);
+  CHECK(taken(8, 14, 672) == Window5Strip2x2B8);
+  CHECK(taken(128, 10, 672) != Window5Ring14x7);  // two strips of seven columns for ten
+  CHECK(taken(128, 14, 672, 1, kernels::Elem::F32) == Window5Strip7x2B8);
 }
 
 TEST_CASE("what needs more shared memory than a GPU has is not taken") {

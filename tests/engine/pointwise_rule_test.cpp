@@ -1,4 +1,6 @@
 // Which kernel the rule takes for a pointwise convolution: kernels/conv2d/README.md has the times. No GPU is needed.
+#include <tuple>
+
 #include "choose/rules.h"
 #include "support/catch.h"
 
@@ -27,7 +29,7 @@ TEST_CASE("the rule runs pointwise layers by wgmma where that is expected to be 
   for (const auto& p : {pointwise(32, 14, 512, 512), pointwise(32, 28, 128, 256), pointwise(32, 14, 1024, 256),
                         pointwise(32, 28, 512, 256), pointwise(32, 7, 2048, 512), pointwise(32, 7, 512, 2048, true),
                         pointwise(32, 56, 64, 256, true), pointwise(32, 14, 1024, 128), pointwise(32, 56, 256, 128),
-                        pointwise(32, 56, 64, 128), pointwise(32, 54, 96, 96)}) {
+                        pointwise(32, 54, 96, 96)}) {
     CAPTURE(p.h, p.c_in, p.c_out);
     CHECK(rule.pointwise(p) == PointwiseKernel::Conv2d);
   }
@@ -37,6 +39,60 @@ TEST_CASE("the rule runs pointwise layers by wgmma where that is expected to be 
     CAPTURE(p.n, p.h, p.c_in, p.c_out);
     CHECK(rule.pointwise(p) == PointwiseKernel::Gemm);
   }
+}
+
+TEST_CASE("short sums of many rows for many columns go by whole rows") {
+  using enum kernels::GemmVariant;
+  const Rules rule(kH100, {});
+  const auto product = [](int m, int k, int n) {
+    kernels::GemmParams p;
+    p.elem = p.output = kernels::Elem::F16;
+    p.m = m;
+    p.k = k;
+    p.n = n;
+    return p;
+  };
+  for (const auto& [size, k, n] : {std::tuple{56, 24, 144}, {56, 24, 72}, {56, 32, 96}, {56, 64, 128}, {112, 32, 64}}) {
+    CAPTURE(size, k, n);
+    CHECK(rule.pointwise(pointwise(32, size, k, n)) == PointwiseKernel::Gemm);
+    CHECK(rule.variant(product(32 * size * size, k, n)).variant == MmaRows);
+    CHECK(Rules(kernels::traits_of(80, 108), {}).variant(product(32 * size * size, k, n)).variant != MmaRows);
+  }
+  CHECK(rule.variant(product(32 * 28 * 28, 32, 192)).variant != MmaRows);   // a tile or none for a warp
+  CHECK(rule.variant(product(32 * 112 * 112, 32, 16)).variant != MmaRows);  // few columns
+  kernels::GemmParams added = product(32 * 56 * 56, 24, 144);
+  added.residual = true;
+  CHECK(rule.variant(added).variant != MmaRows);
+}
+
+TEST_CASE("the rule runs pointwise layers of one or two slices by patches, with HardSwish and Silu too") {
+  using enum kernels::Conv2dVariant;
+  if (!kernels::supports(Wgmma128x128x64, pointwise(32, 14, 512, 512), kernels::traits_of(90, 132))) {
+    MOBICUDA_SKIP("built without code for sm_90a");
+  }
+  const Rules rule(kH100, {});
+  for (const kernels::ActivationKind kind :
+       {kernels::ActivationKind::Clip, kernels::ActivationKind::HardSwish, kernels::ActivationKind::Silu}) {
+    kernels::Conv2dParams p = pointwise(32, 14, 112, 672);
+    p.activation.kind = kind;
+    CHECK(rule.pointwise(p) == PointwiseKernel::Conv2d);
+    CHECK(rule.variant(p).variant == Wgmma224x64x64Patch16);
+  }
+  kernels::Conv2dParams curved = pointwise(32, 14, 512, 512);
+  curved.activation.kind = kernels::ActivationKind::HardSwish;
+  CHECK(rule.pointwise(curved) == PointwiseKernel::Gemm);
+  CHECK(rule.variant(pointwise(32, 14, 1024, 256)).variant != Wgmma224x64x64Patch16);
+}
+
+TEST_CASE("residuals whose rows do not begin on sectors are not read by tensor copies") {
+  using enum kernels::Conv2dVariant;
+  if (!kernels::supports(Wgmma128x128x64, pointwise(32, 14, 512, 512), kernels::traits_of(90, 132))) {
+    MOBICUDA_SKIP("built without code for sm_90a");
+  }
+  const Rules rule(kH100, {});
+  CHECK(rule.variant(pointwise(32, 14, 672, 112, true)).variant == Wgmma64x64x64Tile);
+  CHECK(rule.variant(pointwise(32, 14, 624, 104, true)).variant == Wgmma128x64x64);
+  CHECK(rule.variant(pointwise(32, 28, 168, 56, true)).variant == Wgmma256x64x64);
 }
 
 TEST_CASE("a name decides what runs a pointwise layer") {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/conv2d/window_line.h"
+#include "kernels/gemm/gemm.h"
 
 namespace mobicuda {
 namespace {
@@ -15,15 +16,17 @@ using kernels::Conv2dVariant;
 
 /// The time of a launch where the busiest multiprocessor has `rounds` blocks of `slices` slices:
 /// fixed_us + rounds * (tile_us + residual_us, where there is one) + slices * max(rounds * slice_us, latency_us).
-/// With wgmma no less than what reading all slices from L2 takes. Persistent blocks of large tiles gain nothing where
+/// With wgmma no less than what reading all slices from L2 takes, and more where rows of the residual do not begin on
+/// 32 bytes. Persistent blocks of large tiles gain nothing where
 /// each has one.
 struct ProductTime {
   Conv2dVariant variant;
   double fixed_us, tile_us, slice_us, latency_us;
   double residual_us = 0;
   bool wgmma = false;
-  double least_rounds = 0;  ///< of less it is not expected to be the fastest
-  int least_taps = 1;       ///< nor is it of a window with fewer
+  double least_rounds = 0;    ///< of less it is not expected to be the fastest
+  int most_slices = 1 << 30;  ///< nor is it of a pointwise convolution with more
+  double finish_us = 0;       ///< of a tile, at the least, where another tile's products hide behind it
 };
 
 // Fitted to layers of networks on an H200; kernels/conv2d/README.md says how well. Those of mma with chunks of 4
@@ -72,8 +75,8 @@ constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Wgmma256x64x64Window,          0.00, 3.84, 0.32, 0.36, 0.67, true},
     {Conv2dVariant::Wgmma128x128x64Window,         0.00, 3.95, 0.31, 0.31, 0.56, true},
     {Conv2dVariant::Wgmma128x128x64WindowS2,       0.00, 6.36, 0.34, 0.34, 0.29, true},
-    {Conv2dVariant::Wgmma224x64x64Patch8,          3.04, 0.43, 0.26, 0.26, 0.00, true, 0, 2},
-    {Conv2dVariant::Wgmma224x64x64Patch16,         2.77, 0.41, 0.27, 0.27, 0.00, true, 0, 2},
+    {Conv2dVariant::Wgmma224x64x64Patch8,          3.04, 0.43, 0.26, 0.26, 0.00, true, 0, 2, 1.15},
+    {Conv2dVariant::Wgmma224x64x64Patch16,         2.77, 0.41, 0.27, 0.27, 0.00, true, 0, 2, 1.18},
     {Conv2dVariant::Wgmma256x64x64Pooled,          0.91, 1.55, 0.47, 0.43, 0.00, true},
     {Conv2dVariant::Wgmma256x128x64Pooled,         0.82, 3.46, 0.61, 0.49, 0.00, true},
     {Conv2dVariant::Wgmma224x64x64Patch8Pooled,    1.93, 0.17, 0.275, 0.28, 0.00, true},
@@ -117,15 +120,30 @@ double window_copies_us(const kernels::Conv2dParams& params, const kernels::Conv
   return static_cast<double>(work.slices) / taps * rows * kRowUs;
 }
 
+/// What tensor copies of a residual take longer whose rows do not begin on sectors of 32 bytes, as those of 56 or 104
+/// channels: for each row of a tile. In MNASNet 1.3 at 32 images such layers took 2.6 to 3.7 us less by gemm.
+double unaligned_residual_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
+  using enum Conv2dVariant;
+  constexpr Conv2dVariant kByCopies[] = {Wgmma64x64x64Tile, Wgmma128x64x64Tile, Wgmma128x128x64Tile,
+                                         Wgmma192x128x64Tile, Wgmma256x128x64Tile};
+  constexpr int kHalvesOfSector = 16;
+  constexpr double kRowUs = 0.045;
+  if (!params.residual || params.c_out % kHalvesOfSector == 0 ||
+      std::ranges::find(kByCopies, time.variant) == std::end(kByCopies))
+    return 0;
+  const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
+  return kRowUs * rows * kernels::ceil_div(params.c_out, conv2d_tile(time.variant).bn) / multiprocessors;
+}
+
 double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
   const kernels::Conv2dWork work = conv2d_work(time.variant, params);
   const auto slices = static_cast<double>(work.slices);
   const kernels::Conv2dTile tile = conv2d_tile(time.variant);
   const double rounds = std::ceil(static_cast<double>(work.blocks) / usable(multiprocessors, tile.split_k));
-  if (rounds < time.least_rounds || params.kernel_h * params.kernel_w < time.least_taps) {
-    return std::numeric_limits<double>::infinity();
-  }
-  const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
+  const bool long_sum = params.kernel_h * params.kernel_w == 1 && work.slices > time.most_slices;
+  if (rounds < time.least_rounds || long_sum) return std::numeric_limits<double>::infinity();
+  const double tile_us =
+      std::max(time.tile_us + (params.residual ? time.residual_us : 0), time.finish_us - slices * time.slice_us);
   double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
   if (tile.window) slices_us = std::max(slices_us, rounds * window_copies_us(params, work));
   if (!time.wgmma) return time.fixed_us + rounds * tile_us + slices_us;
@@ -134,7 +152,8 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   constexpr double kHalf = 2;
   const double slice_bytes = kHalf * (work.pixels + tile.bn) * tile.bk;
   const double copies_us = static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs);
-  return std::max(time.fixed_us + rounds * tile_us + slices_us, copies_us);
+  return std::max(time.fixed_us + rounds * tile_us + slices_us, copies_us) +
+         unaligned_residual_us(time, params, multiprocessors);
 }
 
 /// What a variant on mma takes longer in a network than after itself, which is how the times above were taken: there
@@ -161,6 +180,18 @@ bool wide_of_few_pixels(const kernels::Conv2dParams& params, const kernels::Devi
   return wave >= kLeastWave && wave <= 1;
 }
 
+/// Whether gemm runs the layer by whole rows.
+bool runs_whole_rows(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu) {
+  kernels::GemmParams product;
+  product.elem = product.output = params.elem;
+  product.m = params.n * params.out_h * params.out_w;
+  product.n = params.c_out;
+  product.k = params.c_in;
+  product.residual = params.residual;
+  return params.y_pitch == 0 && takes_whole_rows(product.m, product.n, product.k, gpu.multiprocessors) &&
+         supports(kernels::GemmVariant::MmaRows, product, gpu);
+}
+
 }  // namespace
 
 bool takes_96_columns(double m, int n, int k, int multiprocessors) {
@@ -169,12 +200,21 @@ bool takes_96_columns(double m, int n, int k, int multiprocessors) {
   return k <= 160 && (few || many) && std::ceil(m / 128) * kernels::ceil_div(n, 96) >= 1.5 * multiprocessors;
 }
 
+bool takes_whole_rows(double m, int n, int k, int multiprocessors) {
+  constexpr int kFewOutputs = 48;
+  constexpr int kMostInputs = 64;
+  constexpr double kRowsOfBlock = 128;
+  constexpr int kBlocks = 3;  // of a multiprocessor, at the least: a warp takes long for its first rows
+  return n > kFewOutputs && k <= kMostInputs && m >= kRowsOfBlock * kBlocks * multiprocessors;
+}
+
 bool beats_gemm(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu) {
   // A tile of wgmma has 64 columns and slices of 64; gemm has tiles of fewer columns, and one with slices of 32.
   constexpr int kFewOutputs = 48;
   constexpr int kFewInputs = 32;
   if (params.c_out <= kFewOutputs || params.c_in <= kFewInputs) return false;
   if (wide_of_few_pixels(params, gpu)) return true;
+  if (runs_whole_rows(params, gpu)) return false;
   // Of 179 layers at batches 1, 8 and 32 the choices with this factor take the least time; gemm's own tiles are up to a
   // tenth slower than conv2d's on mma.
   constexpr double kSlower = 1.1;

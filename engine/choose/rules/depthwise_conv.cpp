@@ -20,6 +20,15 @@ struct DepthwiseShape {
                          ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);
     return found >= wanted * multiprocessors / kMeasuredMultiprocessors;
   }
+
+  // Whether tiles cover little but the output. A ring's rows end with it.
+  bool fits(DepthwiseConvVariant variant) const {
+    constexpr double kMost = 1.2;
+    const DepthwiseConvTile t = tile(variant, params.elem);
+    const double columns = static_cast<double>(round_up(params.out_w, t.columns)) / params.out_w;
+    const double rows = static_cast<double>(round_up(params.out_h, t.rows)) / params.out_h;
+    return half && columns * (variant == Window5Ring14x7 ? 1 : rows) <= kMost;
+  }
 };
 
 // In half, two rows of four channels are the fastest on most maps with stride 2.
@@ -33,6 +42,16 @@ constexpr Row<DepthwiseShape, DepthwiseConvVariant> kRows[] = {
      "two thirds of a wave"},
     {MOBICUDA_WHEN(s.threads(Strip2x2B8, 9000)), {Strip2x2B8}, "two warps on each SM; all loads of the strip in two steps"},
     {MOBICUDA_ALWAYS, {Strip1x1B8}, "shortest chain: nine independent loads, then 36 (half: 18) multiply-adds"},
+    {MOBICUDA_WHEN(s.stride == 1 && s.params.out_h <= 7 && s.fits(Window5Tile7x7) && s.threads(Window5Tile7x7, 30000)),
+     {Window5Tile7x7}, "5x5: many maps of 7x7, one for a warp"},
+    {MOBICUDA_WHEN(s.stride == 1 && s.params.out_h <= 7 && s.fits(Window5Tile4x7) && s.threads(Window5Tile4x7, 30000)),
+     {Window5Tile4x7}, "5x5: maps of 7x7, half a map for a warp"},
+    {MOBICUDA_WHEN(s.fits(Window5Ring14x7) && s.threads(Window5Ring14x7, s.params.out_h > 14 ? 100000 : 40000)),
+     {Window5Ring14x7}, "5x5, many images: rows of the input pass through shared memory"},
+    {MOBICUDA_WHEN(s.stride == 1 && s.fits(Window5Tile4x7) && s.threads(Window5Tile4x7, 40000) && !s.threads(Window5Tile4x7, 52000)),
+     {Window5Tile4x7}, "5x5: one wave of tiles"},
+    {MOBICUDA_WHEN(s.stride == 1 && s.params.out_h <= 14 && s.fits(Window5Tile7x7W4) && s.threads(Window5Tile7x7W4, 36000)),
+     {Window5Tile7x7W4}, "5x5: four warps share a map of 14x14"},
     {MOBICUDA_WHEN(s.half && s.params.out_h > 14 && s.threads(Window5Strip4x4B4, 50000)), {Window5Strip4x4B4},
      "5x5: weights of two channels stay floats; four columns share their loads"},
     {MOBICUDA_WHEN(s.half && s.sevens && s.threads(Window5Strip7x2B4, 50000)), {Window5Strip7x2B4},

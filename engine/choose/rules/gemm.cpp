@@ -13,7 +13,8 @@ using enum GemmVariant;
 struct GemmShape {
   int m, n, k;
   int multiprocessors;
-  bool by_96;  // takes_96_columns()
+  bool by_96;       // takes_96_columns()
+  bool whole_rows;  // takes_whole_rows()
 
   // Tiles of rows x columns for each SM.
   double waves(int rows, int columns) const {
@@ -34,6 +35,7 @@ using GemmRow = Row<GemmShape, GemmVariant>;
 // clang-format off
 constexpr GemmRow kHalf[] = {
     {MOBICUDA_WHEN(s.m <= 4), {Gemv}, "W is read once for four rows; bound by W's bytes"},
+    {MOBICUDA_WHEN(s.whole_rows), {MmaRows}, "a short sum for many columns: writing Y is nearly all, and goes by whole lines"},
     {MOBICUDA_WHEN(s.n <= 16 && s.waves(256, 16) >= 2), {Mma256x16x32}, "bound by DRAM, W is tiny, no padded columns"},
     {MOBICUDA_WHEN(s.n <= 32 && s.waves(128, 32) >= 1.5), {Mma128x32x64},
      "projections at 56x56 and 28x28: X is most of the traffic, 48 KB of it in flight a block"},
@@ -59,6 +61,8 @@ constexpr GemmRow kHalf[] = {
      "projections of many channels: one wave of tall tiles"},
     {MOBICUDA_WHEN(s.projects_late() && s.fills(s.waves(128, 32) / 2, 0.85)), {Mma128x32x64},
      "projections of many channels: two tall tiles for each SM"},
+    {MOBICUDA_WHEN(s.n > 48 && s.n <= 64 && s.k > 64 && s.k <= 192 && s.waves(128, 32) >= 2.5), {Mma128x32x64},
+     "projections of 28x28 to 56 and 64 columns: more blocks than 64x64 has"},
     {MOBICUDA_WHEN(s.n > 32 && s.waves(64, 64) >= 1), {Mma64x64x64}, "one wave of larger tiles"},
     {MOBICUDA_WHEN(s.k >= 384 && s.n <= 160 && s.waves(64, 32) >= 0.9 && s.waves(64, 32) < 1.6), {Mma32x32x64K2},
      "the narrow projections of 14x14 and 7x7: more blocks than 64x32 has"},
@@ -108,8 +112,12 @@ constexpr GemmRow kDouble[] = {
 }  // namespace
 
 Preferences<GemmVariant> preferences(const GemmParams& params, const DeviceTraits& gpu) {
-  const GemmShape shape{params.m, params.n, params.k, gpu.multiprocessors,
-                        takes_96_columns(params.m, params.n, params.k, gpu.multiprocessors)};
+  const GemmShape shape{params.m,
+                        params.n,
+                        params.k,
+                        gpu.multiprocessors,
+                        takes_96_columns(params.m, params.n, params.k, gpu.multiprocessors),
+                        takes_whole_rows(params.m, params.n, params.k, gpu.multiprocessors)};
   Preferences<GemmVariant> found;
   switch (params.elem) {
     case Elem::F32:

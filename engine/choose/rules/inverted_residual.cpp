@@ -98,6 +98,23 @@ struct BlockShape {
     return widens() && !late() && c_hidden >= kLess && waves(4, 8) > least && waves(4, 8) <= 2;
   }
 
+  // Few large images of a hidden tensor of 192 channels: more small tiles than an SM takes at once, strips that fill
+  // three rounds at the most, of which the last one hardly.
+  bool few_large_images() const {
+    constexpr int kHidden = 192;
+    constexpr int kLarge = 28;
+    return early() && params.stride == 1 && c_hidden == kHidden && params.w > kLarge && waves(8, 8) > 2 &&
+           waves(8, 8) <= 3.5;
+  }
+
+  // Few images whose late block has so many hidden channels, and a stride of 2, that a launch for expansion and
+  // depthwise, which takes more SMs, and one for the projection take less.
+  bool two_launches_pay() const {
+    constexpr int kHidden = 576;
+    constexpr int kMost = 8;
+    return late() && params.stride == 2 && c_hidden > kHidden && few_images(kMost);
+  }
+
   // Whether several images fill a tile of the kernels for 7x7 images.
   bool images_share_tiles() const {
     constexpr int kUnits = 32;  // of a tile: two rows of a column
@@ -203,7 +220,8 @@ constexpr BlockRow kPays[] = {
      {Image1K64N64, Image1K64N96, Image1K96N96, Image7P1Cluster8N160, Image7P1Cluster8N320},
      "whole images stay on the SM"},
     {MOBICUDA_WHEN(s.n >= 7), {Image1K96N160}, "whole images stay on the SM"},
-    {MOBICUDA_WHEN(s.late() && s.n >= 7), {SpecialisedImage7, SpecialisedImage}, "whole images stay on the SM"},
+    {MOBICUDA_WHEN(s.late() && s.n >= 7 && !s.two_launches_pay()), {SpecialisedImage7, SpecialisedImage},
+     "whole images stay on the SM"},
 };
 constexpr BlockRow kPaysByShape[] = {
     {MOBICUDA_ALWAYS, {StripPlainRows2C16N16}, "a narrow hidden tensor stays on the SM"},
@@ -234,6 +252,7 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.pairs_are_tiles()), {SpecialisedImage}, "two images side by side in a tile"},
     {MOBICUDA_WHEN(s.waves(14, 14) > 0.6 && s.waves(14, 14) <= 1), {Image1Side28K32N32}, "a quarter of an image for each SM"},
     {MOBICUDA_WHEN(s.waves(7, 7) > 0.7 && s.waves(7, 7) <= 1), {Image1Side28K32N64}, "a quarter of an image for each SM"},
+    {MOBICUDA_WHEN(s.few_large_images()), {SpecialisedImage}, "tiles of whole rows fill the GPU"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripS1Rows4C144N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 5), {StripS2Rows2C96N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 2.95), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},

@@ -56,7 +56,6 @@ using StemRow = Row<StemShape, StemBlockVariant>;
 // clang-format off
 constexpr StemRow kRows[] = {
     {MOBICUDA_WHEN(s.warps(4) < 3.3), {Rows2}, "few images: warps of 2 rows"},
-    {MOBICUDA_WHEN(s.params.c_stem > 32 && s.warps(4) < 7), {Rows2}, "few images of a wide stem: warps of 2 rows"},
     {MOBICUDA_WHEN(s.fastest(56)), {Rows56}, "fills the GPU's rounds best"},
     {MOBICUDA_WHEN(s.fastest(28)), {Rows28}, "fills the GPU's rounds best"},
     {MOBICUDA_WHEN(s.fastest(14)), {Rows14}, "fills the GPU's rounds best"},
