@@ -93,6 +93,7 @@ TEST_CASE("residuals whose rows do not begin on sectors are not read by tensor c
   CHECK(rule.variant(pointwise(32, 14, 672, 112, true)).variant == Wgmma64x64x64Tile);
   CHECK(rule.variant(pointwise(32, 14, 624, 104, true)).variant == Wgmma128x64x64);
   CHECK(rule.variant(pointwise(32, 28, 168, 56, true)).variant == Wgmma256x64x64);
+  CHECK(rule.variant(pointwise(8, 28, 168, 56, true)).variant == Wgmma64x64x64Tile);  // few rows for each SM
 }
 
 TEST_CASE("a name decides what runs a pointwise layer") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -17,8 +18,7 @@ using kernels::Conv2dVariant;
 /// The time of a launch where the busiest multiprocessor has `rounds` blocks of `slices` slices:
 /// fixed_us + rounds * (tile_us + residual_us, where there is one) + slices * max(rounds * slice_us, latency_us).
 /// With wgmma no less than what reading all slices from L2 takes, and more where rows of the residual do not begin on
-/// 32 bytes. Persistent blocks of large tiles gain nothing where
-/// each has one.
+/// 32 bytes. Persistent blocks of large tiles gain nothing where each has one.
 struct ProductTime {
   Conv2dVariant variant;
   double fixed_us, tile_us, slice_us, latency_us;
@@ -121,18 +121,20 @@ double window_copies_us(const kernels::Conv2dParams& params, const kernels::Conv
 }
 
 /// What tensor copies of a residual take longer whose rows do not begin on sectors of 32 bytes, as those of 56 or 104
-/// channels: for each row of a tile. In MNASNet 1.3 at 32 images such layers took 2.6 to 3.7 us less by gemm.
+/// channels: for each row of a tile, where a multiprocessor has several tiles. In MNASNet 1.3 at 32 images such layers
+/// took 2.6 to 3.7 us less by other variants, at 8 images, with a tile each, 1.3 us more.
 double unaligned_residual_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
   using enum Conv2dVariant;
   constexpr Conv2dVariant kByCopies[] = {Wgmma64x64x64Tile, Wgmma128x64x64Tile, Wgmma128x128x64Tile,
                                          Wgmma192x128x64Tile, Wgmma256x128x64Tile};
   constexpr int kHalvesOfSector = 16;
   constexpr double kRowUs = 0.045;
-  if (!params.residual || params.c_out % kHalvesOfSector == 0 ||
-      std::ranges::find(kByCopies, time.variant) == std::end(kByCopies))
-    return 0;
-  const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
-  return kRowUs * rows * kernels::ceil_div(params.c_out, conv2d_tile(time.variant).bn) / multiprocessors;
+  constexpr double kFewRows = 64;
+  const bool by_copies = std::ranges::find(kByCopies, time.variant) != std::end(kByCopies);
+  if (!by_copies || !params.residual || params.c_out % kHalvesOfSector == 0) return 0;
+  const double pixels = static_cast<double>(params.n) * params.out_h * params.out_w;
+  const double rows = pixels * kernels::ceil_div(params.c_out, conv2d_tile(time.variant).bn) / multiprocessors;
+  return rows > kFewRows ? kRowUs * rows : 0;
 }
 
 double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
