@@ -249,6 +249,9 @@ bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, const 
   if (window == 0) return true;
   const auto pixel_bytes = static_cast<std::int64_t>(size_of(p.elem)) * p.c;
   if (std::max(std::int64_t{p.h} * p.w, std::int64_t{p.out_h} * p.out_w) > kMaxInt / pixel_bytes) return false;
+  // Rows of a tile, of which the first may be above the image, are bytes apart that are counted in 32 bits.
+  constexpr int kMostTileRows = 32;
+  if (entry.shared_bytes[0] != 0 && p.w > kMaxInt / kMostTileRows / pixel_bytes) return false;
   return p.kernel_h == window && p.kernel_w == window && p.dilation_h == 1 && p.dilation_w == 1 &&
          p.stride_h == p.stride_w && p.stride_h <= 2 && p.c % tile(variant, p.elem).channels == 0 &&
          p.c % entry.channels == 0 && entry.shared_bytes[p.stride_h - 1] <= gpu.shared_bytes_per_block;

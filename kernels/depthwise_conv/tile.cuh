@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   const int slot = static_cast<int>(threadIdx.x) / Shape::kChunks;
   const std::uint32_t copied = group * 32 + threadIdx.x % Shape::kChunks * (32 / Shape::kChunks);
   std::uint32_t copied_vector = 0;
-  const std::uint32_t copied_image = a.grid.vectors.divide(min(copied, lanes - 1), copied_vector);
+  const std::uint32_t copied_image = a.grid.vectors.divide(min(copied, lanes - 32 / Shape::kChunks), copied_vector);
   const std::uintptr_t copied_from =
       reinterpret_cast<std::uintptr_t>(x) + copied_image * (static_cast<std::size_t>(row_bytes) * a.h) +
       static_cast<std::size_t>(copied_vector) * S::kVectorBytes + static_cast<std::int64_t>(block_iy) * row_bytes;

@@ -17,8 +17,8 @@ namespace mobicuda::kernels {
 /// tile's sum over k. Mma: half on tensor cores, sm_80+, k a multiple of 8. Dmma: double
 /// on tensor cores, sm_90, any shape. Simt: any shape, exact float; those
 /// from 64x64 and 32x32 also half; from 64x64 on also double. Gemv: few rows, k a multiple of 8 (half), 4 (float) or
-/// 2 (double). MmaRows: half, sm_90+, whole rows of Y of up to 256 columns, for k of 16 to 64 in steps
-/// of 8. kernels/gemm/README.md says which is for which shape.
+/// 2 (double). MmaRows: half, sm_90+, whole rows of Y in half of up to 256 columns, a multiple of 8,
+/// for k of 16 to 64 in steps of 8, without a residual. kernels/gemm/README.md says which is for which shape.
 enum class GemmVariant : std::uint8_t {
   Mma128x128x64,
   Mma128x64x64,

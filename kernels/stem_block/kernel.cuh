@@ -1,6 +1,7 @@
 // The stem block for many images. A warp computes two strips of the output, side by side, from top to bottom, on its
 // own: nothing passes between warps. A step makes a row of the stem, adds it to the sums of the three rows of the
-// depthwise that see it, and finishes one. Weights are in registers. Shared memory: 28 KB.
+// depthwise that see it, and finishes one. Weights are in registers, or in shared memory where those have no room.
+// Shared memory: 28 KB, with weights 47.
 #pragma once
 
 #include "kernels/ptx/async_copy.cuh"
@@ -36,7 +37,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   __shared__ WarpMemory<S> memory[kWarps];
   __shared__ __align__(16) unsigned char biases[S::kBiasBytes];
 
-  // Beside the sums of so many channels registers have no room for all weights.
+  // Beside the sums of so many channels registers have no room for the weights.
   using Operands = Weights<S, (S::kGroups > 5)>;
   __shared__ __align__(16) unsigned char shared_weights[Operands::kSharedBytes + 16];  // not of no size
   const Operands weights(packed, shared_weights);

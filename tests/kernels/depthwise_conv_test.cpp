@@ -262,6 +262,12 @@ TEST_CASE("depthwise_conv says what it supports, and refuses the rest") {
   p.n = -1;
   REQUIRE(supported(p) == 0);
   REQUIRE_FALSE(kernels::supports(DepthwiseConvVariant::Direct, good, kernels::traits_of(70, 132)));
+  p = wide;
+  p.h = p.out_h = 1;
+  p.w = p.out_w = 1 << 22;  // rows of 128 MB, whose distance a tile counts in 32 bits
+  const kernels::DeviceTraits hopper = kernels::traits_of(90, 132);
+  REQUIRE(kernels::supports(DepthwiseConvVariant::Window5Strip7x2B4, p, hopper));
+  REQUIRE_FALSE(kernels::supports(DepthwiseConvVariant::Window5Tile7x7, p, hopper));
 }
 
 /// Each in one of the elements.

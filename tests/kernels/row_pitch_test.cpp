@@ -116,6 +116,11 @@ TEST_CASE("gemm: every variant runs where rows of X alone or of Y alone lie apar
       p.activation = kernels::Clip{-0.5F, kInfinity};
       check_gemm(variant, p, true, false);
       check_gemm(variant, p, false, true);
+      p.n = 72;  // whole rows, too
+      p.k = 40;
+      p.residual = false;
+      check_gemm(variant, p, true, false);
+      check_gemm(variant, p, false, true);
     }
   }
 }

@@ -190,7 +190,8 @@ bool runs_whole_rows(const kernels::Conv2dParams& params, const kernels::DeviceT
   product.n = params.c_out;
   product.k = params.c_in;
   product.residual = params.residual;
-  return params.y_pitch == 0 && takes_whole_rows(product.m, product.n, product.k, gpu.multiprocessors) &&
+  const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
+  return params.y_pitch == 0 && takes_whole_rows(rows, product.n, product.k, gpu.multiprocessors) &&
          supports(kernels::GemmVariant::MmaRows, product, gpu);
 }
 

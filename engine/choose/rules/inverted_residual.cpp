@@ -98,8 +98,8 @@ struct BlockShape {
     return widens() && !late() && c_hidden >= kLess && waves(4, 8) > least && waves(4, 8) <= 2;
   }
 
-  // Few large images of a hidden tensor of 192 channels: more small tiles than an SM takes at once, strips that fill
-  // three rounds at the most, of which the last one hardly.
+  // Few large images of a hidden tensor of 192 channels: more small tiles than an SM takes at once, and strips that
+  // fill little more than two or three rounds.
   bool few_large_images() const {
     constexpr int kHidden = 192;
     constexpr int kLarge = 28;

@@ -33,7 +33,8 @@ inline constexpr int kChunk = 4;  ///< floats of the wide copies
 inline constexpr int kWindowRows = (kRows - 1) * kStride + 3;
 inline constexpr int kWindowColumns = (kColumns - 1) * kStride + 3;
 inline constexpr int kChunks = ceil_div(kWindowColumns + kChunk - 1, kChunk);  ///< of a row, wherever it starts
-inline constexpr int kPitch = 48;  ///< 16 more than the 32 banks, so that two rows' even and odd columns fill them
+inline constexpr int kPitch =
+    48;  ///< 16 more than the 32 banks, as kPlane then is of a multiple: two channels' columns fill them
 inline constexpr int kPlane = kWindowRows * kPitch;
 inline constexpr int kWindow = kIn * kPlane;
 inline constexpr int kQuads = 7;        ///< of k: one value of each for a thread
