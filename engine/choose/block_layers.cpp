@@ -1,18 +1,16 @@
 #include "choose/block_layers.h"
 
+#include "choose/pointwise_layer.h"
+
 namespace mobicuda {
 
+using kernels::Conv2dParams;
 using kernels::DepthwiseConvParams;
 using kernels::GemmParams;
 using kernels::InvertedResidualParams;
 
-GemmParams expand_layer(const InvertedResidualParams& block) {
-  GemmParams params;
-  params.elem = params.output = block.elem;
-  params.m = block.n * block.h * block.w;
-  params.n = block.c_hidden;
-  params.k = block.c_in;
-  params.bias = true;
+Conv2dParams expand_layer(const InvertedResidualParams& block) {
+  Conv2dParams params = pointwise_layer({block.elem, block.n, block.h, block.w}, block.c_in, block.c_hidden);
   params.activation = block.expand_activation;
   return params;
 }
@@ -35,13 +33,8 @@ DepthwiseConvParams depthwise_layer(const InvertedResidualParams& block) {
   return params;
 }
 
-GemmParams project_layer(const InvertedResidualParams& block) {
-  GemmParams params;
-  params.elem = params.output = block.elem;
-  params.m = block.n * block.out_h * block.out_w;
-  params.n = block.c_out;
-  params.k = block.c_hidden;
-  params.bias = true;
+Conv2dParams project_layer(const InvertedResidualParams& block) {
+  Conv2dParams params = pointwise_layer({block.elem, block.n, block.out_h, block.out_w}, block.c_hidden, block.c_out);
   params.residual = block.residual;
   params.activation = block.project_clip;
   return params;

@@ -1,10 +1,13 @@
 // How an inverted residual block runs: in one kernel, in two or in three.
 #include "choose/block_layers.h"
 #include "choose/chooser.h"
+#include "choose/pointwise_layer.h"
 
 namespace mobicuda {
 namespace {
 
+using kernels::Conv2dParams;
+using kernels::Conv2dVariant;
 using kernels::DepthwiseConvParams;
 using kernels::ExpandDepthwiseParams;
 using kernels::ExpandDepthwiseVariant;
@@ -12,13 +15,23 @@ using kernels::GemmParams;
 using kernels::GemmVariant;
 using kernels::InvertedResidualParams;
 using kernels::InvertedResidualVariant;
-using kernels::SplitGemmParams;
 
 // What the record calls these choices.
 constexpr std::string_view kBlock = "block";
 constexpr std::string_view kProject = "project";
 constexpr std::string_view kFusedBlock = "inverted_residual";
 constexpr std::string_view kPair = "expand_depthwise";
+
+// Whether a variant writes a block's output wherever that comes to lie: perhaps among the channels of a wider value,
+// which is found out when all blocks are chosen.
+bool runs_project(Conv2dVariant variant) { return on_tensor_cores(variant); }
+
+TimedKernel timed_project(const ChosenPointwise& project, const InvertedResidualParams& block) {
+  const Conv2dParams params = project_layer(block);
+  const auto* conv2d = std::get_if<Chosen<Conv2dVariant>>(&project);
+  if (conv2d != nullptr) return timed(conv2d->variant, params);
+  return timed(std::get<Chosen<GemmVariant>>(project).variant, product_of(params));
+}
 
 }  // namespace
 
@@ -43,38 +56,45 @@ ChosenBlock Chooser::block_by_rule(const InvertedResidualParams& params, bool ma
   return chosen;
 }
 
-Chosen<GemmVariant> Chooser::project_behind(const TimedKernels& before, const std::string& layer,
-                                            const InvertedResidualParams& block) {
-  const GemmParams project = project_layer(block);
-  if (rules_.named().find(kernel_of(project).name) != nullptr) return decide(layer, project);
-  const auto variants = rules_.supported(project);
+ChosenPointwise Chooser::project_behind(const TimedKernels& before, const std::string& layer,
+                                        const InvertedResidualParams& block) {
+  const Conv2dParams project = project_layer(block);
+  const GemmParams product = product_of(project);
+  if (rules_.named().find(kernel_of(product).name) != nullptr) return decide(layer, product);
+  const auto variants = rules_.supported(product);
   std::vector<TimedKernels> candidates;
-  for (const auto variant : variants) candidates.emplace_back(before).push_back(timed(variant, project));
-  const TimedAnswer answer = times_->fastest(layer, kernel_of(block).shape(block), candidates,
-                                             position_of(rules_.variant(project).variant, variants), candidates.size(),
-                                             TimedChoices::kMarginInPlace);
-  return {variants[answer.candidate], answer.reason, rival_of(answer, variants)};
-}
-
-TimedKernel Chooser::product_apart(const std::string& layer, const GemmParams& product, bool split) {
-  if (split) {
-    const SplitGemmParams params = split_layer(product);
-    if (const auto chosen = decide_fused(layer, params, true); chosen.variant) return timed(*chosen.variant, params);
+  for (const auto variant : variants) candidates.emplace_back(before).push_back(timed(variant, product));
+  std::size_t expected = position_of(rules_.variant(product).variant, variants);
+  // As of a pointwise layer by itself: of conv2d the fastest in a chain of its own, as it has many variants.
+  std::optional<Chosen<Conv2dVariant>> conv2d;
+  if (rules_.pointwise(project) == PointwiseKernel::Conv2d) {
+    conv2d = decide(layer, project);
+    if (runs_project(conv2d->variant)) {
+      expected = candidates.size();
+      candidates.emplace_back(before).push_back(timed(conv2d->variant, project));
+    }
   }
-  return timed(decide(layer, product).variant, product);
+  const TimedAnswer answer = times_->fastest(layer, kernel_of(block).shape(block), candidates, expected,
+                                             variants.size(), TimedChoices::kMarginInPlace);
+  if (answer.candidate == variants.size()) {
+    conv2d->reason = answer.reason;
+    return *conv2d;
+  }
+  return Chosen<GemmVariant>{variants[answer.candidate], answer.reason, rival_of(answer, variants)};
 }
 
 Chooser::Layers Chooser::block_apart(const std::string& layer, const InvertedResidualParams& block) {
   Layers layers;
-  if (block.expand) layers.kernels.push_back(product_apart(layer, expand_layer(block), block.split));
+  if (block.expand) layers.kernels.push_back(pointwise_apart(layer, expand_layer(block), block.split));
   const DepthwiseConvParams depthwise = depthwise_layer(block);
   layers.kernels.push_back(timed(decide(layer, depthwise).variant, depthwise));
-  if (block.split) {
-    layers.kernels.push_back(product_apart(layer, project_layer(block), true));
+  // By itself where it may be split, or one of the two kernels is asked for.
+  if (block.split || rules_.named().find(kPointwise) != nullptr) {
+    layers.kernels.push_back(pointwise_apart(layer, project_layer(block), block.split));
     return layers;
   }
   layers.project = project_behind(layers.kernels, layer, block);
-  layers.kernels.push_back(timed(layers.project->variant, project_layer(block)));
+  layers.kernels.push_back(timed_project(*layers.project, block));
   return layers;
 }
 
@@ -104,8 +124,8 @@ ChosenBlock Chooser::decide_block(const std::string& layer, const InvertedResidu
     ChosenBlock block{BlockForm::ExpandDepthwise, {}, variants[pair.candidate], {}, {}};
     if (const auto rival = rival_of(pair, variants)) block.expand_depthwise_rival = rival->variant;
     TimedKernels kernels{timed(block.expand_depthwise, *expand_depthwise)};
-    block.project = project_behind(kernels, layer, params);
-    kernels.push_back(timed(block.project->variant, project_layer(params)));
+    if (layers.project) block.project = project_behind(kernels, layer, params);
+    kernels.push_back(block.project ? timed_project(*block.project, params) : layers.kernels.back());
     add(std::move(block), std::move(kernels));
   }
   add({BlockForm::Layers, {}, {}, layers.project, expected.reason}, layers.kernels);
@@ -117,7 +137,8 @@ ChosenBlock Chooser::decide_block(const std::string& layer, const InvertedResidu
   return chosen;
 }
 
-// The form, then the variant of a fused form, then how the last layer runs. The form has the reason of the variant.
+// The form, then the variant of a fused form, then how the last layer runs: a variant of gemm, or conv2d, behind which
+// its variant stands. The form has the reason of the variant.
 void Chooser::keep_block(const std::string& layer, const ChosenBlock& chosen) {
   record_.keep(kBlock, name_of(chosen.form), chosen.reason);
   const std::size_t form = record_.last();
@@ -139,8 +160,14 @@ void Chooser::keep_block(const std::string& layer, const ChosenBlock& chosen) {
     record_.keep(kProject, {}, {});
     return;
   }
-  record_.keep(kProject, name_of(chosen.project->variant), chosen.project->reason);
-  if (const auto& rival = chosen.project->rival) {
+  if (const auto* conv2d = std::get_if<Chosen<Conv2dVariant>>(&*chosen.project)) {
+    record_.keep(kProject, name_of(PointwiseKernel::Conv2d), {});
+    record_.keep_answer(kernel_of(Conv2dParams{}).name, layer, *conv2d);
+    return;
+  }
+  const auto& gemm = std::get<Chosen<GemmVariant>>(*chosen.project);
+  record_.keep(kProject, name_of(gemm.variant), gemm.reason);
+  if (const auto& rival = gemm.rival) {
     record_.contest(layer, kernel_of(GemmParams{}).name, name_of(rival->variant), rival->reason, record_.last());
   }
 }
@@ -167,8 +194,13 @@ ChosenBlock Chooser::replay_block(const std::string& layer, const InvertedResidu
     record_.refuse(layer, "a block has no form '" + form.variant + "'");
   }
   const SavedChoice& project = record_.next(kProject, layer);
-  if (!project.variant.empty()) {
-    chosen.project = Chosen<GemmVariant>{variant_of(project, project_layer(params)), project.reason};
+  if (project.variant == name(PointwiseKernel::Conv2d)) {
+    const SavedChoice& conv2d = record_.next(kernel_of(Conv2dParams{}).name, layer);
+    const Conv2dVariant variant = variant_of(conv2d, project_layer(params));
+    if (!runs_project(variant)) record_.refuse(layer, "conv2d variant '" + conv2d.variant + "' ends no block");
+    chosen.project = Chosen<Conv2dVariant>{variant, conv2d.reason};
+  } else if (!project.variant.empty()) {
+    chosen.project = Chosen<GemmVariant>{variant_of(project, product_of(project_layer(params))), project.reason};
   }
   return chosen;
 }

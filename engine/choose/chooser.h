@@ -37,8 +37,7 @@ class Chooser {
   ChosenFused<Params> choose_fused(const std::string& layer, const Params& params, bool may_fuse = true);
 
   /// Which of the two runs a pointwise convolution.
-  PointwiseKernel pointwise(const std::string& layer, const kernels::GemmParams& gemm,
-                            const kernels::Conv2dParams& conv2d);
+  PointwiseKernel pointwise(const std::string& layer, const kernels::Conv2dParams& params);
 
   /// `may_fuse`: the block's residual, if it has one, is its own input. `expand_depthwise` is null without expand.
   ChosenBlock block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,
@@ -54,8 +53,7 @@ class Chooser {
   Chosen<VariantOf<Params>> decide(const std::string& layer, const Params& params);
   template <class Params>
   ChosenFused<Params> decide_fused(const std::string& layer, const Params& params, bool may_fuse);
-  PointwiseKernel decide_pointwise(const std::string& layer, const kernels::GemmParams& gemm,
-                                   const kernels::Conv2dParams& conv2d);
+  PointwiseKernel decide_pointwise(const std::string& layer, const kernels::Conv2dParams& params);
   ChosenBlock decide_block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,
                            const kernels::ExpandDepthwiseParams* expand_depthwise);
   ChosenBlock block_by_rule(const kernels::InvertedResidualParams& params, bool may_fuse,
@@ -68,14 +66,14 @@ class Chooser {
   // The same of a block.
   struct Layers {
     TimedKernels kernels;
-    std::optional<Chosen<kernels::GemmVariant>> project{};  ///< not of a block whose products may be split
+    std::optional<ChosenPointwise> project{};  ///< where it is not chosen by itself
   };
-  // A pointwise convolution by itself, in exact float or, where that may be and is faster, split.
-  TimedKernel product_apart(const std::string& layer, const kernels::GemmParams& product, bool split);
+  // A pointwise convolution by itself: in the kernel that is chosen for it, and where that may be and is faster, split.
+  TimedKernel pointwise_apart(const std::string& layer, const kernels::Conv2dParams& params, bool split = false);
   Layers block_apart(const std::string& layer, const kernels::InvertedResidualParams& block);
   // The last layer of a block behind the kernels that run before it.
-  Chosen<kernels::GemmVariant> project_behind(const TimedKernels& before, const std::string& layer,
-                                              const kernels::InvertedResidualParams& block);
+  ChosenPointwise project_behind(const TimedKernels& before, const std::string& layer,
+                                 const kernels::InvertedResidualParams& block);
 
   void keep_block(const std::string& layer, const ChosenBlock& chosen);
   ChosenBlock replay_block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,

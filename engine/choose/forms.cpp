@@ -42,7 +42,7 @@ std::vector<FormOption> form_options() {
   kernels::Conv2dParams sum;
   sum.second.c_in = 1;
   options.push_back({fused_option(sum).option, kTwoForms});
-  options.push_back({"pointwise", kPointwiseKernels});
+  options.push_back({kPointwise, kPointwiseKernels});
   return options;
 }
 

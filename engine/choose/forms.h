@@ -23,6 +23,9 @@ enum class PointwiseKernel { Gemm, Conv2d };
 /// "gemm", "conv2d".
 std::string_view name(PointwiseKernel kernel);
 
+/// What a choice between the two is called where it is asked for by name or saved.
+inline constexpr std::string_view kPointwise = "pointwise";
+
 /// Of EngineOptions::kernel_variants, beside kernels: what can be asked for there, and the names for it.
 struct FormOption {
   std::string_view option;  ///< "block", "head", ...

@@ -108,7 +108,8 @@ FusedOption fused_option(const kernels::Int8InvertedResidualParams&);
 FusedOption fused_option(const kernels::Int8StemBlockParams&);
 
 /// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block and a gate
-/// among them, or one whose kernel has no variants.
+/// among them, or one whose kernel has no variants. gemm may run a Conv2dParams that is pointwise, too; GemmParams are
+/// a product that is not to be split.
 using LayerApart = std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::DepthwiseConvParams,
                                 kernels::InvertedResidualParams, kernels::SqueezeExciteParams,
                                 kernels::Int8Conv2dParams, kernels::Int8DepthwiseConvParams, TimedKernel>;

@@ -14,7 +14,7 @@ void Rules::refuse_named(std::string_view kernel, const std::string& variant) {
 }
 
 PointwiseKernel Rules::pointwise(const kernels::Conv2dParams& params) const {
-  if (const std::string* wanted = named_.find("pointwise")) {
+  if (const std::string* wanted = named_.find(kPointwise)) {
     return *wanted == name(PointwiseKernel::Conv2d) && runs(params) ? PointwiseKernel::Conv2d : PointwiseKernel::Gemm;
   }
   const bool faster = !named_.has_any({"gemm", "conv2d"}) && beats_gemm(params, gpu_);

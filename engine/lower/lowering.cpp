@@ -128,8 +128,13 @@ bool Lowering::only_clips(const std::vector<const Node*>& convolutions) {
   return true;
 }
 
-void Lowering::choose_with_block(const Node& node, Chosen<kernels::GemmVariant> chosen) {
+void Lowering::choose_with_block(const Node& node, ChosenPointwise chosen) {
   projects_.emplace(&node, std::move(chosen));
+}
+
+const ChosenPointwise* Lowering::chosen_with_block(const Node& node) const {
+  const auto found = projects_.find(&node);
+  return found == projects_.end() ? nullptr : &found->second;
 }
 
 int Lowering::add_buffer(CudaBuffer::Place place, std::int64_t bytes_a_picture) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <mobicuda/graph.h>
@@ -145,8 +146,9 @@ class Lowering : OpFunctions<CustomOp> {
   /// The kernels of several layers clip; where one has another activation, the layers are kept apart.
   bool only_clips(const std::vector<const Node*>& convolutions);
   /// A pointwise convolution that stays a step of its own, but was chosen together with its block.
-  void choose_with_block(const Node& node, Chosen<kernels::GemmVariant> chosen);
-  bool chosen_with_block(const Node& node) const { return projects_.contains(&node); }
+  void choose_with_block(const Node& node, ChosenPointwise chosen);
+  /// Null where it was not.
+  const ChosenPointwise* chosen_with_block(const Node& node) const;
   /// A claimed convolution of the network's input takes bytes.
   void take_bytes(const Node* node) { takes_bytes_.insert(node); }
 
@@ -294,16 +296,17 @@ class Lowering : OpFunctions<CustomOp> {
   std::vector<std::unique_ptr<Fusion>> fusions_;
   std::set<const Node*> claimed_;
   std::set<const Node*> takes_bytes_;
-  std::map<const Node*, std::string> kept_apart_;                 ///< why
-  std::map<const Node*, Chosen<kernels::GemmVariant>> projects_;  ///< choose_with_block()
-  std::vector<std::shared_ptr<StepWeights>> step_weights_;        ///< of the steps that have kernels with variants
+  std::map<const Node*, std::string> kept_apart_;           ///< why
+  std::map<const Node*, ChosenPointwise> projects_;         ///< choose_with_block()
+  std::vector<std::shared_ptr<StepWeights>> step_weights_;  ///< of the steps that have kernels with variants
   CudaPlan plan_;
 };
 
 template <class Params>
 Chosen<VariantOf<Params>> Lowering::choose(const Node& node, const Params& params) {
-  if constexpr (std::is_same_v<Params, kernels::GemmParams>) {
-    if (const auto found = projects_.find(&node); found != projects_.end()) return found->second;
+  if constexpr (std::is_same_v<Params, kernels::GemmParams> || std::is_same_v<Params, kernels::Conv2dParams>) {
+    const ChosenPointwise* chosen = chosen_with_block(node);
+    if (chosen != nullptr) return std::get<Chosen<VariantOf<Params>>>(*chosen);
   }
   try {
     return chooser_.choose(node.origin.label(), params);

@@ -76,6 +76,11 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int /*device
   *value = mobicuda::test::attribute_of(gpu(), what);
   return *value < 0 ? cudaErrorInvalidValue : cudaSuccess;
 }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+  *properties = {};
+  std::strcpy(properties->name, "emulator");
+  return cudaSuccess;
+}
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* /*kernel*/) {
   *attributes = {};
   attributes->ptxVersion = gpu().code;

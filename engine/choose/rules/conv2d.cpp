@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "choose/kernels.h"
+#include "choose/pointwise_layer.h"
 #include "choose/rules/conv2d_products.h"
 #include "kernels/streaming/pooling.h"
 
@@ -99,11 +100,7 @@ std::vector<LayerApart> pool_apart(const Conv2dParams& pooled) {
 }
 
 std::vector<LayerApart> sum_apart(const Conv2dParams& sum) {
-  GemmParams first;
-  first.elem = first.output = sum.elem;
-  first.m = sum.n * sum.out_h * sum.out_w;
-  first.n = sum.c_out;
-  first.k = sum.c_in;
+  Conv2dParams first = pointwise_layer({sum.elem, sum.n, sum.h, sum.w}, sum.c_in, sum.c_out);
   first.bias = sum.bias;
   first.residual = true;
   first.activation = sum.activation;

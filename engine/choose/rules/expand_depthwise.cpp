@@ -1,4 +1,5 @@
 #include "choose/kernels.h"
+#include "choose/pointwise_layer.h"
 
 namespace mobicuda {
 namespace {
@@ -153,12 +154,7 @@ std::string_view why_fused(const ExpandDepthwiseParams& params, const DeviceTrai
 FusedOption fused_option(const ExpandDepthwiseParams&) { return {"pair"}; }
 
 std::vector<LayerApart> layers_apart(const ExpandDepthwiseParams& pair) {
-  GemmParams expand;
-  expand.elem = expand.output = pair.elem;
-  expand.m = pair.n * pair.h * pair.w;
-  expand.n = pair.c;
-  expand.k = pair.c_in;
-  expand.bias = true;
+  Conv2dParams expand = pointwise_layer({pair.elem, pair.n, pair.h, pair.w}, pair.c_in, pair.c);
   expand.activation = pair.expand_activation;
   DepthwiseConvParams depthwise;
   depthwise.elem = pair.elem;

@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "choose/kernels.h"
+#include "choose/pointwise_layer.h"
 
 namespace mobicuda {
 namespace {
@@ -51,13 +52,8 @@ SqueezeExciteParams gate_before(const GatedPointwiseParams& block) {
   return params;
 }
 
-GemmParams project_layer(const GatedPointwiseParams& block) {
-  GemmParams params;
-  params.elem = params.output = block.elem;
-  params.m = block.n * block.pixels;
-  params.n = block.out;
-  params.k = block.c;
-  params.bias = true;
+Conv2dParams project_layer(const GatedPointwiseParams& block) {
+  Conv2dParams params = pointwise_layer(images_of_pixels(block.elem, block.n, block.pixels), block.c, block.out);
   params.residual = block.residual;
   params.activation = block.activation;
   return params;

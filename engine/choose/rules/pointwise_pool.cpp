@@ -1,4 +1,5 @@
 #include "choose/kernels.h"
+#include "choose/pointwise_layer.h"
 
 namespace mobicuda {
 namespace {
@@ -25,12 +26,8 @@ constexpr HeadRow kRows[] = {
 };
 // clang-format on
 
-GemmParams pointwise_layer(const PointwisePoolParams& head) {
-  GemmParams params;
-  params.elem = params.output = head.elem;
-  params.m = head.n * head.pixels;
-  params.n = head.c;
-  params.k = head.c_in;
+Conv2dParams convolution_of(const PointwisePoolParams& head) {
+  Conv2dParams params = pointwise_layer(images_of_pixels(head.elem, head.n, head.pixels), head.c_in, head.c);
   params.bias = head.bias;
   params.activation = head.activation;
   return params;
@@ -51,7 +48,7 @@ std::string_view why_fused(const PointwisePoolParams& params, const DeviceTraits
 FusedOption fused_option(const PointwisePoolParams&) { return {"head"}; }
 
 std::vector<LayerApart> layers_apart(const PointwisePoolParams& head) {
-  return {pointwise_layer(head), timed(GlobalAveragePoolParams{head.elem, head.n, head.pixels, 1, head.c})};
+  return {convolution_of(head), timed(GlobalAveragePoolParams{head.elem, head.n, head.pixels, 1, head.c})};
 }
 
 std::vector<RuleText> rule_texts(const PointwisePoolParams&) {

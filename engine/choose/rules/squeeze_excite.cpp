@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "choose/kernels.h"
+#include "choose/pointwise_layer.h"
 #include "kernels/streaming/multiply.h"
 
 namespace mobicuda {
@@ -56,21 +57,14 @@ GateShape shape_of(const SqueezeExciteParams& gate, const DeviceTraits& gpu) {
           std::int64_t{gate.pixels} * gate.c * element, std::int64_t{2} * gate.c * gate.squeezed * element};
 }
 
-GemmParams squeeze_layer(const SqueezeExciteParams& gate) {
-  GemmParams params;
-  params.elem = params.output = gate.elem;
-  params.m = gate.n;
-  params.n = gate.squeezed;
-  params.k = gate.c;
-  params.bias = true;
+Conv2dParams squeeze_layer(const SqueezeExciteParams& gate) {
+  Conv2dParams params = pointwise_layer({gate.elem, gate.n, 1, 1}, gate.c, gate.squeezed);
   params.activation = gate.squeeze_activation;
   return params;
 }
 
-GemmParams gate_layer(const SqueezeExciteParams& gate) {
-  GemmParams params = squeeze_layer(gate);
-  params.n = gate.c;
-  params.k = gate.squeezed;
+Conv2dParams gate_layer(const SqueezeExciteParams& gate) {
+  Conv2dParams params = pointwise_layer({gate.elem, gate.n, 1, 1}, gate.squeezed, gate.c);
   params.activation = gate.gate_activation;
   return params;
 }

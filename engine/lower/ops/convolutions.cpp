@@ -96,13 +96,16 @@ void lower_gemm(Lowering& to, const Node& node, const Product& product) {
 }
 
 // Whether conv2d runs this pointwise convolution: it reads dense pixels in elem() and writes elem().
-bool runs_in_conv2d(Lowering& to, const Node& node, const Conv2d& op, const Product& product) {
+bool runs_in_conv2d(Lowering& to, const Node& node, const Conv2d& op) {
+  if (const ChosenPointwise* chosen = to.chosen_with_block(node)) {
+    return std::holds_alternative<Chosen<kernels::Conv2dVariant>>(*chosen);
+  }
   const Storage& x = to.storage_of(node.inputs[Conv2d::kInput]);
   const bool dense = x.buffer != kNoBuffer && x.pitch == 0 && x.elem == to.elem() && x.buffer != to.input().buffer;
-  if (!dense || to.is_final(node.output) || to.chosen_with_block(node)) return false;
+  if (!dense || to.is_final(node.output)) return false;
   Conv2dParams conv2d = conv2d_params(to, node, op);
   conv2d.y_pitch = to.pitch_of(node.output);
-  return to.chooser().pointwise(node.origin.label(), gemm_params(to, node, product), conv2d) == PointwiseKernel::Conv2d;
+  return to.chooser().pointwise(node.origin.label(), conv2d) == PointwiseKernel::Conv2d;
 }
 
 void lower_depthwise(Lowering& to, const Node& node, const Conv2d& op) {
@@ -196,7 +199,7 @@ void lower(Lowering& to, const Node& node, const Conv2d& op) {
   const Shape& weight = to.shape(node.inputs[Conv2d::kWeight]);
   const Shape& x = to.shape(node.inputs[Conv2d::kInput]);
   const Product product{as_int(x[2] * x[3]), node.inputs[Conv2d::kResidual], op.activation};
-  if (is_pointwise(op, weight) && !runs_in_conv2d(to, node, op, product)) {
+  if (is_pointwise(op, weight) && !runs_in_conv2d(to, node, op)) {
     lower_gemm(to, node, product);
   } else if (is_depthwise(op, weight)) {
     lower_depthwise(to, node, op);
