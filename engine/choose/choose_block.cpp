@@ -78,6 +78,7 @@ ChosenPointwise Chooser::project_behind(const TimedKernels& before, const std::s
                                              variants.size(), TimedChoices::kMarginInPlace);
   if (answer.candidate == variants.size()) {
     conv2d->reason = answer.reason;
+    if (conv2d->rival && !runs_project(conv2d->rival->variant)) conv2d->rival.reset();
     return *conv2d;
   }
   return Chosen<GemmVariant>{variants[answer.candidate], answer.reason, rival_of(answer, variants)};

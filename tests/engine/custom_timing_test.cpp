@@ -8,6 +8,7 @@
 #include "models/zoo/onnx_writer.h"
 #include "support/catch.h"
 #include "support/gpu_traits.h"
+#include "support/graphs.h"
 #include "support/network_oracle.h"
 #include "support/pictures.h"
 #include "support/random.h"
@@ -316,6 +317,38 @@ TEST_CASE("custom: an engine of bytes is confirmed with bytes") {
   CHECK(std::ranges::any_of(lines, [](const TimingLine& line) {
     return position_of(line) && line.subject.find(" n=2 bytes=1 choice ") != std::string::npos;
   }));
+}
+
+TEST_CASE("custom: a block whose pointwise layers conv2d may run is timed with both kernels") {
+  if (!test::gpu_traits().wgmma_code) MOBICUDA_SKIP("no code for wgmma is loaded");
+  constexpr std::int64_t kImages = 64;  // many tiles, for which the rule takes wgmma
+  test::TestNetwork network(Shape{1, 3, 28, 28});
+  const ValueId x = network.conv(112, 3, 2, {1, 1, 1, 1}, 1, Activation::relu6());
+  network.conv(672, 1, 1, {}, 1, Activation::relu6(), "expand");
+  network.conv(672, 5, 1, {2, 2, 2, 2}, 0, Activation::relu6(), "depthwise");
+  network.conv(112, 1, 1, {}, 1, {}, "project");
+  network.add(Add{}, {network.last(), x});
+  network.head(10);
+  const Graph graph = std::move(network).build();
+  const TemporaryFolder folder;
+  EngineOptions options = options_with(folder.path() / "times", Precision::Fp16, kImages);
+  const auto first = make_custom_backend()->compile(graph, options);
+  const auto is_of_block = [](const TimingLine& line, const std::string& last) {
+    return line.subject.find("|inverted_residual n=64 ") != std::string::npos &&
+           line.kernels.find("+" + last) != std::string::npos;
+  };
+  const std::vector<TimingLine> lines = lines_of(options.timing_cache);
+  for (const std::string last : {"gemm/mma_", "conv2d/wgmma_"}) {
+    CAPTURE(last);
+    CHECK(std::ranges::any_of(lines, [&](const TimingLine& line) { return is_of_block(line, last); }));
+  }
+  options.require_timing_cache = true;
+  const auto second = make_custom_backend()->compile(graph, options);
+  const auto input = test::random_uniform(8, static_cast<std::size_t>(kImages * graph.input_desc().shape.elements()));
+  const auto logits = run(*first, input, kImages);
+  CHECK(test::NetworkOracle(graph, input, kImages, 672).compare(logits, Precision::Fp16));
+  CHECK(test::compare_bits(run(*second, input, kImages), logits));
+  CHECK(test::compare_bits(run(*make_custom_backend()->restore(first->saved(), options), input, kImages), logits));
 }
 
 TEST_CASE("custom: without a timing cache every choice names its rule") {

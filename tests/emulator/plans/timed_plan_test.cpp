@@ -23,6 +23,7 @@ namespace mobicuda {
 namespace {
 
 constexpr std::int64_t kImages = 2;
+constexpr std::int64_t kLongestSum = 196;  // the mean of an image
 // So few multiprocessors that the rule takes wgmma for layers which the emulator runs soon.
 constexpr kernels::DeviceTraits kSmall = kernels::traits_of(90, 2);
 
@@ -139,7 +140,7 @@ TEST_CASE("plans: a block's pointwise layers run by conv2d where times say so, a
   const Graph graph = one_block();
   const auto image = static_cast<std::size_t>(graph.input_desc().shape.elements());
   const auto input = test::random_uniform(11, kImages * image);
-  const test::NetworkOracle oracle(graph, input, kImages, 9 * 192);
+  const test::NetworkOracle oracle(graph, input, kImages, kLongestSum);
   for (const bool pair : {false, true}) {
     for (const bool by_conv2d : {false, true}) {
       CAPTURE(pair, by_conv2d);
@@ -180,7 +181,7 @@ TEST_CASE("plans: a block that ends in conv2d writes its part of joined values")
   const plans::Run run = plans::run_plan(graph, options, input, kSmall);
   CAPTURE(run.variants);
   CHECK(std::ranges::count(run.kernels, "concat") <= 1);
-  CHECK(test::NetworkOracle(graph, input, kImages, 9 * 192).compare(run.output, Precision::Fp16));
+  CHECK(test::NetworkOracle(graph, input, kImages, kLongestSum).compare(run.output, Precision::Fp16));
 }
 
 /// The kernels that choices name. A block's projection that is chosen with it is said otherwise.
@@ -271,6 +272,32 @@ TEST_CASE("plans: a variant of conv2d that cannot write among other channels end
   CHECK(contains(message_with("direct"), "conv2d variant 'direct' ends no block"));
   CHECK(contains(message_with("stem3x3_2x4"), "conv2d variant 'stem3x3_2x4' does not run this shape"));
   CHECK(contains(message_with("wgmma"), "conv2d has no variant 'wgmma'"));
+}
+
+TEST_CASE("plans: a rival of conv2d behind a block can take its place") {
+  const Graph graph = one_block();
+  EngineOptions options = half();
+  Times times = times_of(90, 90, 5, 4);
+  const bool writes_anywhere = GENERATE(false, true);
+  // Else the rival is the first of all variants, which only writes dense pixels.
+  if (writes_anywhere) times.insert({{"conv2d/direct", 5}, {"conv2d/simt_", 5}});
+  const ToldTimes told(graph, options, kSmall, times);
+  const std::vector<SavedChoice>& choices = told.chosen().choices;
+  int projections = 0;
+  for (const ContestedChoice& contested : told.chosen().contested) {
+    CAPTURE(contested.position, contested.layer, contested.kernel, contested.rival);
+    const SavedChoice& before = choices.at(contested.position - 1);
+    if (before.kernel == "project" && before.variant == "conv2d") {
+      CHECK(contested.kernel == "conv2d");
+      CHECK(contested.reason_at == contested.position);
+      ++projections;
+    }
+    std::vector<SavedChoice> with_rival = choices;
+    with_rival.at(contested.position).variant = contested.rival;
+    WeightPieces weights;
+    CHECK_NOTHROW(lower(graph, options, kSmall, {kImages, with_rival}, weights, nullptr));
+  }
+  CHECK(projections == (writes_anywhere ? 1 : 0));
 }
 
 TEST_CASE("plans: conv2d runs the layers that gates, pairs and heads are compared with") {
