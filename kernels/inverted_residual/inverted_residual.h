@@ -41,11 +41,12 @@ enum class InvertedResidualVariant : std::uint16_t {
   S2Tile4x7C96N32,
   S2Tile2x4C144N32,
   S2Tile2x2C192N64,
-  // inverted_residual_small: stride, output tile, hidden channels, output channels.
+  // inverted_residual_small: stride, output tile, hidden channels, output channels; Warp: a slice for each.
   SmallS2Tile4x8C96N24,
   SmallS2Tile4x8C96N24Slice48,
   SmallS2Tile8x8C96N24,
   SmallS1Tile4x8C144N24,
+  SmallS1Tile4x8C144N24Warp,
   SmallS1Tile8x8C144N24,
   SmallS2Tile2x4C144N32,
   SmallS2Tile4x4C144N32,
@@ -70,8 +71,10 @@ enum class InvertedResidualVariant : std::uint16_t {
   StripPlainRows7C16N16,
   StripS2Rows2C64N24,
   StripS2Rows2C96N24,
+  StripS2Rows2C96N24Warps8,
   StripS1Rows2C72N24,
   StripS1Rows2C144N24,
+  StripS1Rows3C144N24,
   StripS1Rows4C144N24,
   StripS2Rows2C144N32,
   StripS1Rows2C192N32,
@@ -90,7 +93,15 @@ enum class InvertedResidualVariant : std::uint16_t {
   Image4K96N96,
   Image1K96N160,
   Image2K96N160,
-  // The same, of 28x28 images.
+  // The same, with tiles of 6 rows instead of 8, or two warps instead of four.
+  Image4Rows6K64N64,
+  Image4Rows6K64N96,
+  Image4Rows6K96N96,
+  Image2Warps2K96N160,
+  // The same, of 28x28 and 56x56 images, of which a block has 16 rows, or 8.
+  Image2Side28Rows8K32N32,
+  Image2Side28K32N32,
+  Image1Side56K24N24,
   Image1Side28K32N32,
   Image1Side28K32N64,
   // inverted_residual_image7: images of a block, whether two warpgroups share one, blocks of a cluster, parts of the

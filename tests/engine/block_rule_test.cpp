@@ -114,9 +114,13 @@ TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as
   const Rules rule(kH100, {});
   for (const auto& [n, c_in, c_out, variant] : {std::tuple{5, 64, 64, Image8K64N64},
                                                 {7, 64, 96, Image8K64N96},
-                                                {8, 64, 64, Image4K64N64},
+                                                {8, 64, 64, Image4Rows6K64N64},
+                                                {10, 64, 96, Image4Rows6K64N96},
+                                                {11, 64, 64, Image4K64N64},
                                                 {15, 64, 96, Image4K64N96},
-                                                {5, 96, 96, Image4K96N96},
+                                                {3, 96, 96, Cluster6K96N96},
+                                                {4, 96, 96, Image4Rows6K96N96},
+                                                {11, 96, 96, Image4K96N96},
                                                 {16, 64, 64, Image2K64N64},
                                                 {256, 64, 64, Image1K64N64}}) {
     CAPTURE(n, c_in, c_out);
@@ -125,6 +129,30 @@ TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as
     p.expand_activation = p.depthwise_activation = kernels::Clip{0, 6};
     CHECK(form_of(p) == BlockForm::Fused);
     CHECK(rule.variant(p).variant == variant);
+  }
+}
+
+TEST_CASE("the rule runs early and middle blocks in half by what fills the rounds of the GPU") {
+  using enum InvertedResidualVariant;
+  const Rules rule(kH100, {});
+  struct Case {
+    int n, side, c_in, c_out, stride;
+    InvertedResidualVariant variant;
+  };
+  for (const Case& at :
+       {Case{1, 56, 24, 24, 1, SmallS1Tile4x8C144N24}, Case{1, 80, 24, 24, 1, SmallS1Tile4x8C144N24Warp},
+        Case{8, 56, 24, 24, 1, Image1Side56K24N24}, Case{24, 56, 24, 24, 1, StripS1Rows3C144N24},
+        Case{32, 56, 24, 24, 1, StripS1Rows4C144N24},
+        Case{128, 40, 24, 24, 1, StripS1Rows4C144N24},  // two of 42 rows would be left over
+        Case{24, 112, 16, 24, 2, StripS2Rows2C96N24Warps8}, Case{8, 28, 32, 32, 1, SmallS1Tile4x8C192N32},
+        Case{12, 28, 32, 32, 1, Image2Side28Rows8K32N32}, Case{16, 28, 32, 32, 1, Image2Side28K32N32},
+        Case{5, 14, 96, 160, 2, Cluster6K96N160}, Case{6, 14, 96, 160, 2, Image2Warps2K96N160},
+        Case{11, 14, 96, 160, 2, Image2K96N160}}) {
+    CAPTURE(at.n, at.side, at.c_in, at.c_out);
+    InvertedResidualParams p = block(at.n, at.side, at.side, at.c_in, at.c_out, at.stride);
+    p.elem = kernels::Elem::F16;
+    p.expand_activation = p.depthwise_activation = kernels::Clip{0, 6};
+    CHECK(kernels::name(rule.variant(p).variant) == kernels::name(at.variant));
   }
 }
 

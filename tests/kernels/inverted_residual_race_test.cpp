@@ -41,7 +41,7 @@ std::vector<InvertedResidualParams> cut_blocks(InvertedResidualVariant variant, 
       shapes.push_back(with_split(p, is_split(variant)));
     };
     add(layer.stride * tile.rows + 1, layer.stride * tile.columns + 1);
-    constexpr int kLargest = 28;  // of pictures that variants take whole
+    constexpr int kLargest = 56;  // of pictures that variants take whole
     if (layer.size != 0 && layer.size <= kLargest) add(layer.size, layer.size);
   }
   return shapes;
@@ -69,7 +69,7 @@ TEST_CASE("inverted_residual: every variant in small tiles once", "[race]") { ch
 
 TEST_CASE("inverted_residual: every variant in strips once", "[race]") { check_all(family({"strip"}), 2); }
 
-TEST_CASE("inverted_residual: every variant of clusters and of 14x14 and 28x28 pictures once", "[race]") {
+TEST_CASE("inverted_residual: every variant of clusters and of 14x14, 28x28 and 56x56 pictures once", "[race]") {
   std::vector<InvertedResidualVariant> variants = family({"cluster"});
   for (const InvertedResidualVariant variant : family({"image1_", "image2_", "image4_", "image8_"}))
     variants.push_back(variant);

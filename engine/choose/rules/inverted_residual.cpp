@@ -27,6 +27,12 @@ struct BlockShape {
     return tiles / multiprocessors;
   }
 
+  // Whether tiles of 8x8 are more than `least` and at most `most` for each SM.
+  bool rounds_of_8x8(double least, double most) const { return waves(8, 8) > least && waves(8, 8) <= most; }
+
+  // Whether rows in threes leave little of the last three.
+  bool threes_fit() const { return 3 * ceil_div(params.out_h, 3) <= 1.04 * params.out_h; }
+
   // Whether the output has at most so many tiles of the variant, on 132 SMs; as many for each SM elsewhere.
   bool few_tiles(InvertedResidualVariant variant, int most) const {
     const InvertedResidualTile tile = inverted_residual_tile(variant);
@@ -250,18 +256,24 @@ constexpr BlockRow kPaysByShape[] = {
 constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.images_are_tiles() && s.c_hidden <= 192), {SpecialisedImage}, "a whole image for each SM"},
     {MOBICUDA_WHEN(s.pairs_are_tiles()), {SpecialisedImage}, "two images side by side in a tile"},
+    {MOBICUDA_WHEN(s.waves(14, 14) > 0.25 && s.waves(14, 14) <= 0.4), {Image2Side28Rows8K32N32}, "a tile of 8 rows for each half of an SM, in clusters of two"},
+    {MOBICUDA_WHEN(s.waves(14, 14) > 0.4 && s.waves(14, 14) <= 0.5), {Image2Side28K32N32}, "a quarter of an image for each cluster of two"},
     {MOBICUDA_WHEN(s.waves(14, 14) > 0.6 && s.waves(14, 14) <= 1), {Image1Side28K32N32}, "a quarter of an image for each SM"},
+    {MOBICUDA_WHEN(s.waves(14, 14) > 0.7 && s.waves(14, 14) <= 1), {Image1Side56K24N24}, "a sixteenth of an image for each SM"},
     {MOBICUDA_WHEN(s.waves(7, 7) > 0.7 && s.waves(7, 7) <= 1), {Image1Side28K32N64}, "a quarter of an image for each SM"},
     {MOBICUDA_WHEN(s.few_large_images()), {SpecialisedImage}, "tiles of whole rows fill the GPU"},
+    {MOBICUDA_WHEN(s.threes_fit() && (s.rounds_of_8x8(6.5, 10) || s.rounds_of_8x8(14, 28))), {StripS1Rows3C144N24}, "strips of three rows fill the rounds"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripS1Rows4C144N24}, "long strips"},
-    {MOBICUDA_WHEN(s.waves(8, 8) > 5), {StripS2Rows2C96N24}, "long strips"},
-    {MOBICUDA_WHEN(s.waves(8, 8) > 2.95), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
+    {MOBICUDA_WHEN(s.rounds_of_8x8(8, 10) || s.rounds_of_8x8(20, 28)), {StripS2Rows2C96N24Warps8}, "strips of one block an SM fill the rounds"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 4.4), {StripS2Rows2C96N24}, "long strips"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 2.85), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 2.5), {StripS1Rows2C144N24}, "strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 1.4), {StripS2Rows1C192N64}, "strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripPlainRows7C16N16}, "long strips"},
     {MOBICUDA_ALWAYS, {StripPlainRows2C16N16, StripS2Rows2C64N24, StripS1Rows2C72N24}, "strips"},
     {MOBICUDA_ALWAYS, {SmallS2Tile4x8C96N24Slice48}, "small tiles"},
     {MOBICUDA_WHEN(s.waves(4, 8) > 4), {SmallS1Tile8x8C144N24}, "small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(4, 8) > 1 && s.waves(4, 8) <= 2), {SmallS1Tile4x8C144N24Warp}, "small tiles, two on an SM"},
     {MOBICUDA_WHEN(s.waves(4, 8) > 1.5), {SmallS1Tile4x8C192N32}, "small tiles fill the GPU"},
     {MOBICUDA_WHEN(s.waves(2, 4) > 2), {SmallS2Tile4x4C144N32}, "small tiles fill the GPU"},
     {MOBICUDA_WHEN(s.waves(2, 4) > 1), {SmallS1Tile4x4C192N32}, "small tiles fill the GPU"},
@@ -272,6 +284,12 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.n <= 2), {Cluster4K64N96, Cluster4K96N160}, "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.n > 4 && s.few_bands(14)), {Image8K64N64, Image8K64N96},
      "clusters of eight, all at once on the GPU"},
+    {MOBICUDA_WHEN(s.n > 4 && s.few_bands(20)), {Image4Rows6K64N64, Image4Rows6K64N96},
+     "clusters of four for tiles of six rows, all at once on the GPU"},
+    {MOBICUDA_WHEN(s.n >= 4 && s.few_bands(20)), {Image4Rows6K96N96},
+     "clusters of four for tiles of six rows, all at once on the GPU"},
+    {MOBICUDA_WHEN(s.n > 5 && s.few_bands(10)), {Image2Warps2K96N160},
+     "clusters of two for half as large tiles, all at once on the GPU"},
     {MOBICUDA_WHEN(s.n > 4 && s.few_bands(30)),
      {Image4K64N64, Image4K64N96, Image4K96N96}, "clusters of four, all at once on the GPU"},
     {MOBICUDA_WHEN(s.cluster_pays()),

@@ -21,15 +21,14 @@ struct StemShape {
            multiprocessors;
   }
 
-  // Expected time with warps of at most so many rows, in rows of a warp beside all that an SM holds.
+  // Expected time of the scheduler with the most warps, of at most so many rows each, in rows of a warp.
   double time(int rows) const {
-    constexpr double kResident = 8;  // warps of an SM
-    constexpr double kFirst = 3;     // what passes before the first row of a warp
-    constexpr double kAlone = 0.4;   // of the time, for a warp without others
-    const double each = stem_block_even_rows(params.out_h, rows) + kFirst;
-    const double rounds = warps(rows) / kResident;
-    const double rest = rounds - std::floor(rounds);
-    return each * (std::floor(rounds) + (rest > 0 ? kAlone + (1 - kAlone) * rest : 0));
+    constexpr double kSchedulers = 4;  // of an SM
+    constexpr double kResident = 2;    // warps of a scheduler at once
+    constexpr double kFirst = 4;       // what passes before the first row of a warp
+    constexpr double kRound = 0.8;     // of a warp's time, whether another one runs beside it or not
+    const double each = std::ceil(warps(rows) / kSchedulers);
+    return (stem_block_even_rows(params.out_h, rows) + kFirst) * (each + kRound * std::ceil(each / kResident));
   }
 
   // Tiles of rows x columns for each SM.

@@ -224,6 +224,13 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{96, 576,  96,    1,   4, 48}>(Variant::Image4K96N96, "image4_k96_n96"),
     entry<Config{96, 576, 160,    2,   1, 32}>(Variant::Image1K96N160, "image1_k96_n160"),
     entry<Config{96, 576, 160,    2,   2, 32}>(Variant::Image2K96N160, "image2_k96_n160"),
+    entry<Config{64, 384,  64,    1,   4, 48, 14, 14, 3, 16, 1}>(Variant::Image4Rows6K64N64, "image4_rows6_k64_n64"),
+    entry<Config{64, 384,  96,    1,   4, 48, 14, 14, 3, 16, 1}>(Variant::Image4Rows6K64N96, "image4_rows6_k64_n96"),
+    entry<Config{96, 576,  96,    1,   4, 48, 14, 14, 3, 16, 1}>(Variant::Image4Rows6K96N96, "image4_rows6_k96_n96"),
+    entry<Config{96, 576, 160,    2,   2, 32, 14, 14, 2, 16, 1}>(Variant::Image2Warps2K96N160, "image2_warps2_k96_n160"),
+    entry<Config{24, 144,  24,    1,   1, 48, 56, 56, 8, 16, 1}>(Variant::Image1Side56K24N24, "image1_side56_k24_n24"),
+    entry<Config{32, 192,  32,    1,   2, 48, 28, 28, 4, 16, 2}>(Variant::Image2Side28Rows8K32N32, "image2_side28_rows8_k32_n32"),
+    entry<Config{32, 192,  32,    1,   2, 48, 28, 28, 8, 16, 1}>(Variant::Image2Side28K32N32, "image2_side28_k32_n32"),
     entry<Config{32, 192,  32,    1,   1, 64, 28, 28, 8, 16, 1}>(Variant::Image1Side28K32N32, "image1_side28_k32_n32"),
     entry<Config{32, 192,  64,    2,   1, 64, 28, 28, 8, 16, 1}>(Variant::Image1Side28K32N64, "image1_side28_k32_n64"),
 };

@@ -224,6 +224,7 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{16,  96, 24,  2,     4, 8,  48,    2,    1}>(Variant::SmallS2Tile4x8C96N24Slice48, "small_s2_4x8_c96_n24_slice48"),
     entry<Config{16,  96, 24,  2,     8, 8,  48,    4,    1}, kAllVariants>(Variant::SmallS2Tile8x8C96N24, "small_s2_8x8_c96_n24"),
     entry<Config{24, 144, 24,  1,     4, 8,  48,    2,    1}>(Variant::SmallS1Tile4x8C144N24, "small_s1_4x8_c144_n24"),
+    entry<Config{24, 144, 24,  1,     4, 8,  48,    1,    1}>(Variant::SmallS1Tile4x8C144N24Warp, "small_s1_4x8_c144_n24_warp"),
     entry<Config{24, 144, 24,  1,     8, 8,  48,    2,    1}>(Variant::SmallS1Tile8x8C144N24, "small_s1_8x8_c144_n24"),
     entry<Config{24, 144, 32,  2,     2, 4,  48,    1,    1}>(Variant::SmallS2Tile2x4C144N32, "small_s2_2x4_c144_n32"),
     entry<Config{24, 144, 32,  2,     4, 4,  48,    1,    1}>(Variant::SmallS2Tile4x4C144N32, "small_s2_4x4_c144_n32"),
