@@ -290,15 +290,16 @@ std::int64_t Depthwise::most_window_rows(std::int64_t rows) const noexcept {
 // Rows from a window's first to its last.
 std::int64_t Depthwise::reach() const noexcept { return (shape_.kernel_h - 1) * shape_.dilation_h + 1; }
 
-void Depthwise::run_row(std::int64_t oy, const float* x, std::int64_t ring, const float* residual, float* y) const {
+void Depthwise::run_rows(Range rows, const float* x, std::int64_t ring, const float* residual, float* y) const {
   DepthwiseTask task = shape_;
   task.x = x;
   task.ring = ring;
-  task.oy = oy;
+  task.oy = rows.first;
+  task.rows = rows.last - rows.first;
   task.residual = residual;
   task.y = y;
   kernels_->depthwise_conv(task);
-  activate_block(activation_, 1, row_elements(), row_elements(), y);
+  activate_block(activation_, task.rows, row_elements(), row_elements(), y);
 }
 
 std::string with_isa(const std::string& loops, const NodeView& view) { return loops + "/" + view.kernels->name; }

@@ -112,9 +112,9 @@ class Depthwise {
   std::int64_t most_window_rows(std::int64_t rows) const noexcept;
   std::int64_t weight_bytes() const noexcept { return weight_.bytes() + bias_and_zeros_.bytes(); }
 
-  /// Output row `oy` of an image, whose input row i is row i % ring of x; residual (may be null) and y begin with the
-  /// output row.
-  void run_row(std::int64_t oy, const float* x, std::int64_t ring, const float* residual, float* y) const;
+  /// Output rows of an image, whose input row i is row i % ring of x, which has room for all that they read; residual
+  /// (may be null) and y begin with the first of them.
+  void run_rows(Range rows, const float* x, std::int64_t ring, const float* residual, float* y) const;
 
  private:
   std::int64_t reach() const noexcept;

@@ -32,12 +32,18 @@ LoweredNode lower_depthwise(Depthwise depthwise, const NodeView& view) {
                  residual = view.inputs[Conv2d::kResidual], y = view.output](const StepContext& context) {
     const std::int64_t out_h = depthwise.out_h();
     const std::int64_t image = depthwise.x_rows() * depthwise.x_row_elements();
-    context.pool.for_ranges(context.n * out_h, 1, [&](std::int64_t first, std::int64_t last, int) {
-      for (std::int64_t row = first; row < last; ++row) {
-        const std::int64_t at = row * depthwise.row_elements();
-        depthwise.run_row(row % out_h, context.buffer<const float>(x) + row / out_h * image, depthwise.x_rows(),
-                          residual == kNoBuffer ? nullptr : context.buffer<const float>(residual) + at,
-                          context.buffer<float>(y) + at);
+    // Two rows at a time, which share lines.
+    const std::int64_t pairs = ceil_div(out_h, 2);
+    context.pool.for_ranges(context.n * pairs, 1, [&](std::int64_t first, std::int64_t last, int) {
+      while (first < last) {
+        const std::int64_t n = first / pairs;
+        const std::int64_t end = std::min(last, (n + 1) * pairs);
+        const Range rows{2 * (first - n * pairs), std::min(2 * (end - n * pairs), out_h)};
+        const std::int64_t at = (n * out_h + rows.first) * depthwise.row_elements();
+        depthwise.run_rows(rows, context.buffer<const float>(x) + n * image, depthwise.x_rows(),
+                           residual == kNoBuffer ? nullptr : context.buffer<const float>(residual) + at,
+                           context.buffer<float>(y) + at);
+        first = end;
       }
     });
   };
@@ -78,12 +84,10 @@ LoweredNode lower_repeated(Depthwise depthwise, const NodeView& view) {
         for (std::int64_t row = window.first; row < window.last; ++row) {
           repeat(w, channels, times, from + row * w * channels, rows + row % ring * depthwise.x_row_elements());
         }
-        for (std::int64_t row = band.first; row < band.last; ++row) {
-          const std::int64_t at = (image * out_h + row) * depthwise.row_elements();
-          depthwise.run_row(row, rows, ring,
-                            residual == kNoBuffer ? nullptr : context.buffer<const float>(residual) + at,
-                            context.buffer<float>(y) + at);
-        }
+        const std::int64_t at = (image * out_h + band.first) * depthwise.row_elements();
+        depthwise.run_rows(band, rows, ring,
+                           residual == kNoBuffer ? nullptr : context.buffer<const float>(residual) + at,
+                           context.buffer<float>(y) + at);
       }
     });
   };

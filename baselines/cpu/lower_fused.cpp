@@ -91,11 +91,7 @@ class BandRunner {
     const std::int64_t at = (image * depthwise.out_h() + rows.first) * step_.y_row_elements();
     const float* const residual = residual_ == nullptr ? nullptr : residual_ + at;
     float* const filtered = step_.project ? filtered_ : y_ + at;
-    for (std::int64_t row = rows.first; row < rows.last; ++row) {
-      const std::int64_t offset = (row - rows.first) * depthwise.row_elements();
-      depthwise.run_row(row, input, ring, step_.project || residual == nullptr ? nullptr : residual + offset,
-                        filtered + offset);
-    }
+    depthwise.run_rows(rows, input, ring, step_.project ? nullptr : residual, filtered);
     if (!step_.project) return;
     const std::int64_t pixels = step_.project->image_rows() / depthwise.out_h();
     step_.project->run_rows({0, (rows.last - rows.first) * pixels}, {filtered_, residual, y_ + at}, scratch_);

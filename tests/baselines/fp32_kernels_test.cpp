@@ -321,8 +321,8 @@ struct DepthwiseData {
     return y;
   }
 
-  // With a ring, x holds the rows of one window alone.
-  Floats run(const Fp32Kernels& kernels, bool ring = false) const {
+  // So many output rows together. With a ring, x holds the rows alone that they read.
+  Floats run(const Fp32Kernels& kernels, bool ring = false, std::int64_t together = 1) const {
     Floats packed(weight.size());
     depthwise_conv_pack(weight_shape, weight.data(), packed.data());
     Floats y = guarded(y_desc.shape.elements());
@@ -348,10 +348,12 @@ struct DepthwiseData {
     task.lo = op.activation.lo;
     task.hi = op.activation.hi;
     Floats held;
-    const std::int64_t reach = (task.kernel_h - 1) * task.dilation_h + 1;
-    if (ring) task.ring = std::min(task.ring, reach);
-    for (task.oy = 0; task.oy < y_desc.shape[2]; ++task.oy) {
+    const std::int64_t window = (task.kernel_h - 1) * task.dilation_h + 1;
+    for (task.oy = 0; task.oy < y_desc.shape[2]; task.oy += together) {
+      task.rows = std::min(together, y_desc.shape[2] - task.oy);
       if (ring) {
+        const std::int64_t reach = (task.rows - 1) * task.stride_h + window;
+        task.ring = std::min(task.h, reach);
         const std::int64_t line = task.w * task.c;
         held.assign(static_cast<std::size_t>(task.ring * line), kNaN);
         const std::int64_t start = task.oy * task.stride_h - task.pad_top;
@@ -375,7 +377,7 @@ DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t s
   data.op.groups = c;
   data.op.strides = {stride, stride};
   data.op.dilations = {dilation, column_dilation > 0 ? column_dilation : dilation};
-  data.op.pads = {0, 2, 1, 3};
+  data.op.pads = {1, 2, 1, 3};
   data.op.activation = {-1.0F, 2.0F};
   data.x_desc = {DType::F32, Shape{1, c, 9, width}, Layout::NHWC};
   data.weight_shape = Shape{c, 1, kernel, kernel};
@@ -412,7 +414,7 @@ TEST_CASE("depthwise convolution of every instruction set stays within the hard 
   }
 }
 
-TEST_CASE("depthwise convolution of every instruction set computes several pixels of a row side by side") {
+TEST_CASE("depthwise convolution of every instruction set computes several pixels of a row, and rows, together") {
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t width : {1, 2, 3, 5, 8, 13, 14, 23, 41}) {
       for (const std::int64_t c : {2, 5, 12, 20, 40}) {
@@ -429,6 +431,7 @@ TEST_CASE("depthwise convolution of every instruction set computes several pixel
               const Floats found = data.run(*kernels);
               REQUIRE(test::compare_elements(found, expected, allowed));
               REQUIRE(data.run(*kernels, true) == found);
+              for (const std::int64_t rows : {2, 3, 8}) REQUIRE(data.run(*kernels, true, rows) == found);
             }
           }
         }

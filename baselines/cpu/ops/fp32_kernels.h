@@ -35,13 +35,14 @@ struct GemmTask {
 /// One output row of a depthwise convolution, NHWC.
 struct DepthwiseTask {
   const float* x = nullptr;         ///< row i of the image begins at x + i % ring * w * c
-  std::int64_t ring = 1;            ///< rows that x has room for: h, or as many as the window reads at least
+  std::int64_t ring = 1;            ///< rows that x has room for: h, or as many as the windows read at least
   const float* packed = nullptr;    ///< (kernel_h, kernel_w, c)
   const float* bias = nullptr;      ///< c values
   const float* zeros = nullptr;     ///< c of them, for pixels outside
-  const float* residual = nullptr;  ///< the output row's, may be null
-  float* y = nullptr;               ///< the output row
-  std::int64_t h = 0, w = 0, c = 0, out_w = 0, oy = 0;
+  const float* residual = nullptr;  ///< the output rows', may be null
+  float* y = nullptr;               ///< the output rows, one after the other
+  std::int64_t h = 0, w = 0, c = 0, out_w = 0;
+  std::int64_t oy = 0, rows = 1;  ///< the first output row, and how many
   std::int64_t kernel_h = 1, kernel_w = 1;
   std::int64_t stride_h = 1, stride_w = 1;
   std::int64_t dilation_h = 1, dilation_w = 1;

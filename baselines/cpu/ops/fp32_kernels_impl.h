@@ -63,6 +63,8 @@ struct KRange {
   std::int64_t first_tap, last_tap;
   std::int64_t first_channel, last_channel;
   bool begins, ends;  ///< the sums
+
+  std::int64_t length() const { return (last_tap - first_tap) * (last_channel - first_channel); }
 };
 
 // Rows of y or of the residual, as a tile reads and writes them.
@@ -479,21 +481,55 @@ void gemm(const GemmTask& task) {
 
 // ---- products without those by zero
 
-// Rows whose zeros are left out where all have them, and panels side by side: as many sums as leave registers for
-// weights and values.
+// Rows whose zeros are left out where all have them.
 constexpr int kNonzeroRows = 2;
-constexpr int kNonzeroPanels = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 5 : 3;
+// Panels side by side, of a group; where more groups share their rows' lists, two.
+constexpr int kNonzeroPanels = 3;
+constexpr int kGroupPanels = 2;
 // For fewer rows it is the reading of weights that takes the time, and all of them one after the other are read faster.
 constexpr std::int64_t kFewestNonzeroRows = 24;
-// Of k that passes at once: its weights for some panels stay in an L2 cache while all rows pass, beside the next ones.
+// Of k that passes at once: its weights for one group stay in an L2 cache while all rows pass, beside the next ones.
 constexpr std::int64_t kLongestNonzeroSum = 256;
+// Of several groups, weights that stay in an L1 cache while all rows pass: a pair of rows takes no longer for its sums
+// than an L2 cache takes to give their weights.
+constexpr std::int64_t kGroupWeights = 6144;
 
 // The values of a part of k that are not zero in each of some rows.
 template <int Rows>
 struct NonzeroList {
-  std::int64_t count = 0;
-  std::int32_t weights[kLongestSum + kPacket];  // where their weights begin in a panel's part
-  float x[Rows][kLongestSum + kPacket];
+  std::int64_t count;
+  std::int32_t* weights;  // where their weights begin in a panel's part
+  float* x[Rows];
+};
+
+// Lists of one part of k.
+template <int Rows>
+class NonzeroLists {
+ public:
+  explicit NonzeroLists(std::int64_t sum) : room_(sum + kPacket), count_(kEntries / room_) {
+    if (count_ > kMost) count_ = kMost;
+  }
+
+  /// That there is room for.
+  std::int64_t count() const { return count_; }
+  NonzeroList<Rows> operator[](std::int64_t i) {
+    NonzeroList<Rows> list{lengths_[i], weights_ + i * room_, {}};
+    for (int r = 0; r < Rows; ++r) list.x[r] = x_[r] + i * room_;
+    return list;
+  }
+  /// List i is as long as this one, which was filled in its place.
+  void keep(std::int64_t i, const NonzeroList<Rows>& filled) { lengths_[i] = filled.count; }
+
+ private:
+  static constexpr std::int64_t kMost = 48;
+  static constexpr std::int64_t kEntries = 4160;
+  static_assert(kEntries >= kLongestSum + kPacket);
+
+  std::int64_t room_;  // of a list: a vector more than it may have
+  std::int64_t count_;
+  std::int64_t lengths_[kMost] = {};
+  std::int32_t weights_[kEntries];
+  float x_[Rows][kEntries];
 };
 
 #if defined(EIGEN_VECTORIZE_AVX2) && !defined(EIGEN_VECTORIZE_AVX512)
@@ -582,7 +618,7 @@ void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_
 }
 
 template <int Rows>
-void list_part(const GemmTask& task, const KRange& k, std::int64_t row, NonzeroList<Rows>& list) {
+NonzeroList<Rows> list_part(const GemmTask& task, const KRange& k, std::int64_t row, NonzeroList<Rows> list) {
   list.count = 0;
   const auto step = static_cast<std::int32_t>(task.panel);
   for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
@@ -591,6 +627,7 @@ void list_part(const GemmTask& task, const KRange& k, std::int64_t row, NonzeroL
     const auto weights = static_cast<std::int32_t>((tap - k.first_tap) * task.channels * task.panel);
     list_nonzero(x, k.first_channel, k.last_channel, weights, step, list);
   }
+  return list;
 }
 
 // Keeps a value in its register: a compiler would else read it from memory again for each row, and loads are what a
@@ -641,9 +678,7 @@ struct NonzeroBlock {
            task.panel * (first_panel * task.taps * task.channels + k.first_tap * task.channels + k.first_channel);
   }
   // Lines of a panel's weights.
-  std::int64_t lines(const GemmTask& task) const {
-    return task.panel * (k.last_tap - k.first_tap) * (k.last_channel - k.first_channel) / kLineFloats;
-  }
+  std::int64_t lines(const GemmTask& task) const { return task.panel * k.length() / kLineFloats; }
 };
 
 template <int Rows, int Vectors>
@@ -675,67 +710,119 @@ void nonzero_vectors(const GemmTask& task, const NonzeroBlock& block, const Nonz
   nonzero_tile<Rows, Vectors>(task, block, list, ahead, row);
 }
 
-// A pair's part of the lines of `next`, but for those beyond the panel in which they begin.
-inline WeightLines lines_ahead(const GemmTask& task, const NonzeroBlock& next, std::int64_t row) {
+// Whether so many values are zero in both rows of pairs that it pays to look for them: of three pairs, as it takes
+// time.
+inline bool has_many_zeros(const GemmTask& task) {
+  constexpr int kPairs = 3;
+  const KRange k = KParts(task, kLongestNonzeroSum)[0];
+  const std::int64_t sum = k.length();
+  NonzeroLists<kNonzeroRows> lists(sum);
+  std::int64_t nonzero = 0;
+  for (std::int64_t i = 0; i < kPairs; ++i) {
+    nonzero += list_part(task, k, i * (task.rows - kNonzeroRows) / (kPairs - 1), lists[0]).count;
+  }
+  return 16 * nonzero <= 13 * kPairs * sum;
+}
+
+// Blocks of a product: for each part of k one after the other groups of panels.
+class NonzeroBlocks {
+ public:
+  explicit NonzeroBlocks(const GemmTask& task)
+      : first_panel_(task.first_panel),
+        panels_(task.last_panel - task.first_panel),
+        one_sum_(KParts(task, kLongestSum).count() == 1),
+        share_lists_(one_sum_ && panels_ > kNonzeroPanels),
+        groups_(share_lists_ ? (panels_ + kGroupPanels - 1) / kGroupPanels
+                             : (panels_ + kNonzeroPanels - 1) / kNonzeroPanels),
+        // Where several sums are added, none of them goes on from one part to the next.
+        parts_(task, !one_sum_      ? kLongestSum
+                     : share_lists_ ? kGroupWeights / (kGroupPanels * task.panel)
+                                    : kLongestNonzeroSum) {}
+
+  std::int64_t parts() const { return parts_.count(); }
+  std::int64_t groups() const { return groups_; }
+  /// Which are so short that many fit a cache.
+  bool share_lists() const { return share_lists_; }
+  KRange part(std::int64_t i) const { return parts_[i]; }
+  /// None behind the last one.
+  NonzeroBlock at(std::int64_t part, std::int64_t group) const {
+    if (group == groups_) return at(part + 1, 0);
+    if (part == parts_.count()) return {};
+    return {parts_[part], !one_sum_ || part == 0, first_panel_ + group * panels_ / groups_,
+            first_panel_ + (group + 1) * panels_ / groups_};
+  }
+
+ private:
+  std::int64_t first_panel_, panels_;
+  bool one_sum_, share_lists_;
+  std::int64_t groups_;
+  KParts parts_;
+};
+
+// The lines of `next` that rows first..last ask for, but for those beyond the panel in which they begin.
+inline WeightLines lines_ahead(const GemmTask& task, const NonzeroBlock& next, std::int64_t first_row,
+                               std::int64_t last_row) {
   const std::int64_t lines = next.lines(task);
   if (lines == 0) return {nullptr, 0};
   const std::int64_t all = (next.last_panel - next.first_panel) * lines;
-  const std::int64_t first = row * all / task.rows;
-  const std::int64_t end = (row + kNonzeroRows) * all / task.rows;
+  const std::int64_t first = first_row * all / task.rows;
+  const std::int64_t end = last_row * all / task.rows;
   const std::int64_t panel = first / lines;
   const std::int64_t panel_end = (panel + 1) * lines;
   return {next.weights(task) + panel * task.panel * task.taps * task.channels + first % lines * kLineFloats,
           (end < panel_end ? end : panel_end) - first};
 }
 
-// Some rows of a block, before `next`: all its rows together ask for its weights.
+// Some rows of a block, whose values a list has; with the others of `next` they ask for its weights.
 template <int Rows>
-void nonzero_rows(const GemmTask& task, const NonzeroBlock& block, const NonzeroBlock& next, std::int64_t row) {
-  NonzeroList<Rows> list;
-  list_part(task, block.k, row, list);
+void nonzero_block(const GemmTask& task, const NonzeroBlock& block, const NonzeroBlock& next,
+                   const NonzeroList<Rows>& list, std::int64_t row) {
   const std::int64_t end = block.last_panel * task.panel;
   const std::int64_t columns = (end < task.n ? end : task.n) - block.first_panel * task.panel;
-  nonzero_vectors<Rows, 2 * kNonzeroPanels>(task, block, list, lines_ahead(task, next, row), row,
+  nonzero_vectors<Rows, 2 * kNonzeroPanels>(task, block, list, lines_ahead(task, next, row, row + Rows), row,
                                             (columns + kPacket - 1) / kPacket);
 }
 
-// Whether so many values are zero in both rows of pairs that it pays to look for them: of three pairs, as it takes
-// time.
-inline bool has_many_zeros(const GemmTask& task, const KRange& k) {
-  constexpr int kPairs = 3;
-  std::int64_t nonzero = 0;
-  for (std::int64_t i = 0; i < kPairs; ++i) {
-    NonzeroList<kNonzeroRows> list;
-    list_part(task, k, i * (task.rows - kNonzeroRows) / (kPairs - 1), list);
-    nonzero += list.count;
+// Rows first..last, whose number Rows divides. Groups that share lists take those of as many rows as there is room for;
+// others take each as it is made, from the L1 cache.
+template <int Rows>
+[[gnu::noinline]] void nonzero_rows(const GemmTask& task, const NonzeroBlocks& blocks, std::int64_t part,
+                                    std::int64_t first, std::int64_t last) {
+  if (first == last) return;
+  const KRange k = blocks.part(part);
+  NonzeroLists<Rows> lists(k.length());
+  if (!blocks.share_lists()) {
+    for (std::int64_t group = 0; group < blocks.groups(); ++group) {
+      const NonzeroBlock block = blocks.at(part, group);
+      const NonzeroBlock next = blocks.at(part, group + 1);
+      for (std::int64_t row = first; row < last; row += Rows) {
+        nonzero_block(task, block, next, list_part(task, k, row, lists[0]), row);
+      }
+    }
+    return;
   }
-  const std::int64_t all = kPairs * (k.last_tap - k.first_tap) * (k.last_channel - k.first_channel);
-  return 16 * nonzero <= 13 * all;
+  for (std::int64_t row = first; row < last; row += Rows * lists.count()) {
+    const std::int64_t left = (last - row) / Rows;
+    const std::int64_t count = left < lists.count() ? left : lists.count();
+    for (std::int64_t i = 0; i < count; ++i) lists.keep(i, list_part(task, k, row + Rows * i, lists[i]));
+    for (std::int64_t group = 0; group < blocks.groups(); ++group) {
+      const NonzeroBlock block = blocks.at(part, group);
+      const NonzeroBlock next = blocks.at(part, group + 1);
+      for (std::int64_t i = 0; i < count; ++i) nonzero_block(task, block, next, lists[i], row + Rows * i);
+    }
+  }
 }
 
 template <int MaxRows, bool Halves>
 void gemm_nonzero(const GemmTask& task) {
-  const KParts parts(task, kLongestSum);
-  // Shorter ones, where one sum goes on from one to the next.
-  const KParts shorter(task, parts.count() > 1 ? kLongestSum : kLongestNonzeroSum);
-  if (task.rows < kFewestNonzeroRows || task.panel < kPanel || !has_many_zeros(task, shorter[0])) {
+  if (task.rows < kFewestNonzeroRows || task.panel < kPanel || !has_many_zeros(task)) {
     return gemm<MaxRows, Halves>(task);
   }
-  const std::int64_t panels = task.last_panel - task.first_panel;
-  const std::int64_t groups = (panels + kNonzeroPanels - 1) / kNonzeroPanels;
-  const std::int64_t blocks = shorter.count() * groups;
-  const auto block_at = [&](std::int64_t i) {
-    if (i == blocks) return NonzeroBlock{};
-    const std::int64_t group = i % groups;
-    return NonzeroBlock{shorter[i / groups], parts.count() > 1 || i < groups,
-                        task.first_panel + group * panels / groups, task.first_panel + (group + 1) * panels / groups};
-  };
-  for (std::int64_t i = 0; i < blocks; ++i) {
-    const NonzeroBlock block = block_at(i);
-    const NonzeroBlock next = block_at(i + 1);
-    std::int64_t row = 0;
-    for (; row + kNonzeroRows <= task.rows; row += kNonzeroRows) nonzero_rows<kNonzeroRows>(task, block, next, row);
-    if (row < task.rows) nonzero_rows<1>(task, block, NonzeroBlock{}, row);
+  const NonzeroBlocks blocks(task);
+  const std::int64_t paired = task.rows / kNonzeroRows * kNonzeroRows;
+  for (std::int64_t part = 0; part < blocks.parts(); ++part) {
+    nonzero_rows<kNonzeroRows>(task, blocks, part, 0, paired);
+    nonzero_rows<1>(task, blocks, part, paired, task.rows);
   }
 }
 
@@ -752,16 +839,16 @@ inline Taps taps_at(std::int64_t o, std::int64_t kernel, std::int64_t stride, st
   return taps;
 }
 
-// The lines under a window, from one to the next. A line's place in the ring is a division, which takes as long as a
-// short window's sums: there is one for an output row.
+// The lines under a window of some height, from one to the next. A line's place in the ring is a division, which takes
+// as long as a short window's sums: there is one for an output row or two.
 struct DepthwiseLines {
   Taps taps;
   const float* first;  // where the line of the first tap begins
   const float* end;    // of the ring
   std::int64_t step, ring;
 
-  explicit DepthwiseLines(const DepthwiseTask& t)
-      : taps(taps_at(t.oy, t.kernel_h, t.stride_h, t.dilation_h, t.pad_top, t.h)),
+  DepthwiseLines(const DepthwiseTask& t, std::int64_t height)
+      : taps(taps_at(t.oy, height, t.stride_h, t.dilation_h, t.pad_top, t.h)),
         first(t.x),
         end(t.x + t.ring * t.w * t.c),
         step(t.dilation_h * t.w * t.c),
@@ -870,6 +957,7 @@ void depthwise_any_window(const DepthwiseTask& t, const DepthwiseLines& lines) {
 }
 
 constexpr int kMostHeight = 5;             // of a window whose width the loops below know
+constexpr int kMostStride = 2;             // of one that two output rows share lines of
 constexpr std::int64_t kMostPixels = 512;  // under other windows side by side
 
 inline std::int64_t depthwise_columns(const DepthwiseTask& t, std::int64_t pixels) {
@@ -895,30 +983,43 @@ inline void look_up_pixels(const DepthwiseTask& t, const DepthwiseLines& lines, 
 
 // What the loops below read again and again, in a copy that no store can change: vectors may alias anything.
 struct DepthwiseBlock {
-  const float* const* pixels;  // rows x columns
-  std::int64_t rows, columns;
+  const float* const* pixels;  // lines x columns
+  std::int64_t first, last;    // lines, of those under all windows
+  std::int64_t columns;
   std::int64_t channels;
-  std::int64_t width, stride, dilation;
+  std::int64_t height, width;  // of a window
+  std::int64_t stride_h, stride_w, dilation;
   const float* packed;
   const float* bias;
   const float* residual;
   float* y;
+  std::int64_t row_elements;  // of y and residual
   float lo, hi;
 };
 
-// Windows of Width columns without dilation: a pixel is loaded once for all windows that it lies in.
-template <class P, int Size, int Pixels, int Vectors, int Width, int Stride>
-[[gnu::always_inline]] inline void add_shared_pixels(const DepthwiseBlock& b, std::int64_t c,
-                                                     P (&sums)[Pixels][Vectors]) {
+// The sums of windows in one or two output rows, side by side.
+template <class P, int Rows, int Pixels, int Vectors>
+using DepthwiseSums = P[Rows][Pixels][Vectors];
+
+// Adds lines first..last, all of which lie under the windows of the rows FirstRow..LastRow alone. Windows have Width
+// columns without dilation: a pixel is loaded once for all that it lies in.
+template <class P, int Size, int Rows, int Pixels, int Vectors, int Width, int Stride, int FirstRow, int LastRow>
+[[gnu::always_inline]] inline void add_lines(const DepthwiseBlock& b, std::int64_t c, std::int64_t first,
+                                             std::int64_t last, DepthwiseSums<P, Rows, Pixels, Vectors>& sums) {
   constexpr int kColumns = (Pixels - 1) * Stride + Width;
-  const float* w = b.packed + c;
-  const float* const* pixels = b.pixels;
-  for (std::int64_t row = 0; row < b.rows; ++row, pixels += kColumns) {
-    P weights[Width][Vectors];
+  constexpr int kUsed = LastRow - FirstRow;
+  const float* w = b.packed + c + (first - FirstRow * b.stride_h) * Width * b.channels;
+  const std::int64_t to_next_row = -b.stride_h * Width * b.channels;  // its windows begin stride_h lines later
+  const float* const* pixels = b.pixels + (first - b.first) * kColumns;
+  for (std::int64_t line = first; line < last; ++line, pixels += kColumns) {
+    P weights[kUsed][Width][Vectors];
 #pragma GCC unroll 8
     for (int kx = 0; kx < Width; ++kx, w += b.channels) {
 #pragma GCC unroll 2
-      for (int v = 0; v < Vectors; ++v) weights[kx][v] = ploadu<P>(w + v * Size);
+      for (int row = 0; row < kUsed; ++row) {
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) weights[row][kx][v] = ploadu<P>(w + row * to_next_row + v * Size);
+      }
     }
 #pragma GCC unroll 24
     for (int column = 0; column < kColumns; ++column) {
@@ -929,20 +1030,41 @@ template <class P, int Size, int Pixels, int Vectors, int Width, int Stride>
         for (int kx = 0; kx < Width; ++kx) {
           const int at = column - kx;
           if (at < 0 || at % Stride != 0 || at / Stride >= Pixels) continue;
-          sums[at / Stride][v] = pmadd(x, weights[kx][v], sums[at / Stride][v]);
+#pragma GCC unroll 2
+          for (int row = 0; row < kUsed; ++row) {
+            P& sum = sums[FirstRow + row][at / Stride][v];
+            sum = pmadd(x, weights[row][kx][v], sum);
+          }
         }
       }
     }
   }
 }
 
+// Of two rows those lines come first that the first row's windows alone have, then what both share.
+template <class P, int Size, int Rows, int Pixels, int Vectors, int Width, int Stride>
+[[gnu::always_inline]] inline void add_shared_pixels(const DepthwiseBlock& b, std::int64_t c,
+                                                     DepthwiseSums<P, Rows, Pixels, Vectors>& sums) {
+  if constexpr (Rows == 1) {
+    add_lines<P, Size, Rows, Pixels, Vectors, Width, Stride, 0, 1>(b, c, b.first, b.last, sums);
+  } else {
+    const auto inside = [&b](std::int64_t line) { return line < b.first ? b.first : line > b.last ? b.last : line; };
+    const std::int64_t shared = inside(b.stride_h);
+    const std::int64_t shared_end = inside(b.height);
+    add_lines<P, Size, Rows, Pixels, Vectors, Width, Stride, 0, 1>(b, c, b.first, shared, sums);
+    add_lines<P, Size, Rows, Pixels, Vectors, Width, Stride, 0, 2>(b, c, shared, shared_end, sums);
+    add_lines<P, Size, Rows, Pixels, Vectors, Width, Stride, 1, 2>(b, c, shared_end, b.last, sums);
+  }
+}
+
 // Any window. Where all lie inside the image, each line's first pixel tells where the others are: a pointer to read for
 // each pixel and tap would take as long as the pixel.
 template <class P, int Size, int Pixels, int Vectors, bool Inside>
-[[gnu::always_inline]] inline void add_pixels(const DepthwiseBlock& b, std::int64_t c, P (&sums)[Pixels][Vectors]) {
-  const float* w = b.packed + c;
-  for (std::int64_t row = 0; row < b.rows; ++row) {
-    const float* const* pixels = b.pixels + row * (Inside ? 1 : b.columns);
+[[gnu::always_inline]] inline void add_pixels(const DepthwiseBlock& b, std::int64_t c,
+                                              DepthwiseSums<P, 1, Pixels, Vectors>& sums) {
+  const float* w = b.packed + c + b.first * b.width * b.channels;
+  for (std::int64_t line = 0; line < b.last - b.first; ++line) {
+    const float* const* pixels = b.pixels + line * (Inside ? 1 : b.columns);
     const float* first = *pixels + c;
     for (std::int64_t kx = 0; kx < b.width; ++kx, w += b.channels) {
       P weights[Vectors];
@@ -950,9 +1072,9 @@ template <class P, int Size, int Pixels, int Vectors, bool Inside>
       for (int v = 0; v < Vectors; ++v) weights[v] = ploadu<P>(w + v * Size);
 #pragma GCC unroll 8
       for (int i = 0; i < Pixels; ++i) {
-        const float* const pixel = Inside ? first + i * b.stride * b.channels : pixels[i * b.stride] + c;
+        const float* const pixel = Inside ? first + i * b.stride_w * b.channels : pixels[i * b.stride_w] + c;
 #pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) sums[i][v] = pmadd(ploadu<P>(pixel + v * Size), weights[v], sums[i][v]);
+        for (int v = 0; v < Vectors; ++v) sums[0][i][v] = pmadd(ploadu<P>(pixel + v * Size), weights[v], sums[0][i][v]);
       }
       if constexpr (Inside) {
         first += b.dilation * b.channels;
@@ -963,123 +1085,169 @@ template <class P, int Size, int Pixels, int Vectors, bool Inside>
   }
 }
 
-template <class P, int Size, int Pixels, int Vectors, int Width, int Stride, bool Inside>
+template <class P, int Size, int Rows, int Pixels, int Vectors, int Width, int Stride, bool Inside>
 [[gnu::always_inline]] inline void depthwise_sums(const DepthwiseBlock& b, std::int64_t c) {
-  P sums[Pixels][Vectors];
+  DepthwiseSums<P, Rows, Pixels, Vectors> sums;
 #pragma GCC unroll 2
   for (int v = 0; v < Vectors; ++v) {
     const P begin = ploadu<P>(b.bias + c + v * Size);
+#pragma GCC unroll 2
+    for (int row = 0; row < Rows; ++row) {
 #pragma GCC unroll 8
-    for (int i = 0; i < Pixels; ++i) sums[i][v] = begin;
+      for (int i = 0; i < Pixels; ++i) sums[row][i][v] = begin;
+    }
   }
   if constexpr (Width > 0) {
-    add_shared_pixels<P, Size, Pixels, Vectors, Width, Stride>(b, c, sums);
+    add_shared_pixels<P, Size, Rows, Pixels, Vectors, Width, Stride>(b, c, sums);
   } else {
+    static_assert(Rows == 1);
     add_pixels<P, Size, Pixels, Vectors, Inside>(b, c, sums);
-  }
-  if (b.residual != nullptr) {
-    const float* const residual = b.residual + c;
-#pragma GCC unroll 8
-    for (int i = 0; i < Pixels; ++i) {
-#pragma GCC unroll 2
-      for (int v = 0; v < Vectors; ++v) {
-        sums[i][v] = padd(sums[i][v], ploadu<P>(residual + i * b.channels + v * Size));
-      }
-    }
   }
   const P lo = pset1<P>(b.lo);
   const P hi = pset1<P>(b.hi);
-#pragma GCC unroll 8
-  for (int i = 0; i < Pixels; ++i) {
 #pragma GCC unroll 2
-    for (int v = 0; v < Vectors; ++v) pstoreu(b.y + i * b.channels + c + v * Size, clamp(sums[i][v], lo, hi));
+  for (int row = 0; row < Rows; ++row) {
+    if (b.residual != nullptr) {
+      const float* const residual = b.residual + row * b.row_elements + c;
+#pragma GCC unroll 8
+      for (int i = 0; i < Pixels; ++i) {
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) {
+          sums[row][i][v] = padd(sums[row][i][v], ploadu<P>(residual + i * b.channels + v * Size));
+        }
+      }
+    }
+    float* const y = b.y + row * b.row_elements + c;
+#pragma GCC unroll 8
+    for (int i = 0; i < Pixels; ++i) {
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) pstoreu(y + i * b.channels + v * Size, clamp(sums[row][i][v], lo, hi));
+    }
   }
 }
 
 // Width 0: any window and stride. A function of its own for each form, so that the sums have all registers.
-template <class P, int Size, int Pixels, int Vectors, int Width, int Stride, bool Inside>
+template <class P, int Size, int Rows, int Pixels, int Vectors, int Width, int Stride, bool Inside>
 [[gnu::noinline]] void depthwise_block(const DepthwiseTask& t, const DepthwiseLines& lines, std::int64_t ox) {
   constexpr std::int64_t kColumns = (Pixels - 1) * Stride + Width;
-  const float* pixels[Width > 0 ? kMostHeight * kColumns : kMostPixels];
+  constexpr std::int64_t kLines = kMostHeight + (Rows - 1) * kMostStride;
+  const float* pixels[Width > 0 ? kLines * kColumns : kMostPixels];
   const std::int64_t columns = Inside ? 1 : Width > 0 ? kColumns : depthwise_columns(t, Pixels);
   look_up_pixels(t, lines, ox * t.stride_w - t.pad_left, columns, pixels);
   const DepthwiseBlock block{pixels,
-                             lines.taps.last - lines.taps.first,
+                             lines.taps.first,
+                             lines.taps.last,
                              columns,
                              t.c,
+                             t.kernel_h,
                              t.kernel_w,
+                             t.stride_h,
                              t.stride_w,
                              t.dilation_w,
-                             t.packed + lines.taps.first * t.kernel_w * t.c,
+                             t.packed,
                              t.bias,
                              t.residual == nullptr ? nullptr : t.residual + ox * t.c,
                              t.y + ox * t.c,
+                             t.out_w * t.c,
                              t.lo,
                              t.hi};
   std::int64_t c = 0;
   if constexpr (Vectors > 1) {
     for (; c + Vectors * Size <= block.channels; c += Vectors * Size) {
-      depthwise_sums<P, Size, Pixels, Vectors, Width, Stride, Inside>(block, c);
+      depthwise_sums<P, Size, Rows, Pixels, Vectors, Width, Stride, Inside>(block, c);
     }
   }
   for (; c < block.channels; c += Size) {  // the last one as in depthwise_vectors()
-    depthwise_sums<P, Size, Pixels, 1, Width, Stride, Inside>(block,
-                                                              c + Size <= block.channels ? c : block.channels - Size);
+    depthwise_sums<P, Size, Rows, Pixels, 1, Width, Stride, Inside>(
+        block, c + Size <= block.channels ? c : block.channels - Size);
   }
 }
 
-template <class P, int Size, int Vectors, int Width, int Stride, int Pixels>
+template <class P, int Size, int Rows, int Vectors, int Width, int Stride, int Pixels>
 void depthwise_pixels(const DepthwiseTask& t, const DepthwiseLines& lines, std::int64_t ox, std::int64_t pixels) {
   if constexpr (Pixels > 1) {
-    if (pixels < Pixels) return depthwise_pixels<P, Size, Vectors, Width, Stride, Pixels - 1>(t, lines, ox, pixels);
+    if (pixels < Pixels) {
+      return depthwise_pixels<P, Size, Rows, Vectors, Width, Stride, Pixels - 1>(t, lines, ox, pixels);
+    }
   }
   if constexpr (Width == 0) {
     const std::int64_t left = ox * t.stride_w - t.pad_left;
     if (left >= 0 && left + depthwise_columns(t, Pixels) <= t.w) {
-      return depthwise_block<P, Size, Pixels, Vectors, Width, Stride, true>(t, lines, ox);
+      return depthwise_block<P, Size, Rows, Pixels, Vectors, Width, Stride, true>(t, lines, ox);
     }
   }
-  depthwise_block<P, Size, Pixels, Vectors, Width, Stride, false>(t, lines, ox);
+  depthwise_block<P, Size, Rows, Pixels, Vectors, Width, Stride, false>(t, lines, ox);
 }
 
-template <class P, int Size, int Vectors, int Width, int Stride>
-void depthwise_row(const DepthwiseTask& t, const DepthwiseLines& lines) {
-  constexpr int kPixels = Vectors == 1 ? kMostTogether : kMostTogetherOfTwo;
+template <class P, int Size, int Rows, int Vectors, int Width, int Stride, int Pixels>
+void depthwise_rows(const DepthwiseTask& t, const DepthwiseLines& lines) {
   // As few blocks as can be, of nearly equal width.
-  const std::int64_t blocks = (t.out_w + kPixels - 1) / kPixels;
+  const std::int64_t blocks = (t.out_w + Pixels - 1) / Pixels;
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::int64_t ox = i * t.out_w / blocks;
-    depthwise_pixels<P, Size, Vectors, Width, Stride, kPixels>(t, lines, ox, (i + 1) * t.out_w / blocks - ox);
+    depthwise_pixels<P, Size, Rows, Vectors, Width, Stride, Pixels>(t, lines, ox, (i + 1) * t.out_w / blocks - ox);
   }
 }
 
-// The row by whole registers, unless its window is too large.
+// The loops know a window's width and stride, and may take two output rows at once.
+inline bool knows_window(const DepthwiseTask& t) {
+  return t.dilation_h == 1 && t.dilation_w == 1 && t.kernel_h <= kMostHeight && (t.kernel_w == 3 || t.kernel_w == 5) &&
+         (t.stride_w == 1 || t.stride_w == 2);
+}
+
+template <class P, int Size, int Rows, int Pixels>
+void depthwise_known_window(const DepthwiseTask& t, const DepthwiseLines& lines) {
+  if (t.kernel_w == 3 && t.stride_w == 1) return depthwise_rows<P, Size, Rows, 1, 3, 1, Pixels>(t, lines);
+  if (t.kernel_w == 3) return depthwise_rows<P, Size, Rows, 1, 3, 2, Pixels>(t, lines);
+  if (t.stride_w == 1) return depthwise_rows<P, Size, Rows, 1, 5, 1, Pixels>(t, lines);
+  depthwise_rows<P, Size, Rows, 1, 5, 2, Pixels>(t, lines);
+}
+
+// A row by whole registers, unless its window is too large.
 template <class P, int Size>
 bool depthwise_registers(const DepthwiseTask& t, const DepthwiseLines& lines) {
-  const bool known = t.dilation_h == 1 && t.dilation_w == 1 && t.kernel_h <= kMostHeight;
-  if (known && t.kernel_w == 3 && t.stride_w == 1) {
-    depthwise_row<P, Size, 1, 3, 1>(t, lines);
-  } else if (known && t.kernel_w == 3 && t.stride_w == 2) {
-    depthwise_row<P, Size, 1, 3, 2>(t, lines);
-  } else if (known && t.kernel_w == 5 && t.stride_w == 1) {
-    depthwise_row<P, Size, 1, 5, 1>(t, lines);
-  } else if (known && t.kernel_w == 5 && t.stride_w == 2) {
-    depthwise_row<P, Size, 1, 5, 2>(t, lines);
+  if (knows_window(t)) {
+    depthwise_known_window<P, Size, 1, kMostTogether>(t, lines);
   } else if (t.kernel_h * depthwise_columns(t, kMostTogether) > kMostPixels) {
     return false;
   } else if (t.c < 2 * Size) {
-    depthwise_row<P, Size, 1, 0, 1>(t, lines);
+    depthwise_rows<P, Size, 1, 1, 0, 1, kMostTogether>(t, lines);
   } else {  // two registers, which the rest of a cache line is for the narrower ones
-    depthwise_row<P, Size, 2, 0, 1>(t, lines);
+    depthwise_rows<P, Size, 1, 2, 0, 1, kMostTogetherOfTwo>(t, lines);
   }
   return true;
 }
 
-void depthwise_conv(const DepthwiseTask& t) {
-  const DepthwiseLines lines(t);
+void depthwise_one_row(const DepthwiseTask& t) {
+  const DepthwiseLines lines(t, t.kernel_h);
   const bool computed = t.c >= kPacket ? depthwise_registers<Packet, kPacket>(t, lines)
                                        : t.c >= kHalf && depthwise_registers<HalfPacket, kHalf>(t, lines);
   if (!computed) depthwise_any_window(t, lines);
+}
+
+// Outputs of each of two rows whose sums leave registers for a pixel and two lines of weights.
+constexpr int kPairTogether = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 8 : 4;
+
+// Two rows share lines, which are read from the L2 cache where a row is wide: that takes longer than the sums.
+inline bool shares_lines(const DepthwiseTask& t) {
+  return knows_window(t) && t.stride_h <= kMostStride && t.stride_h < t.kernel_h && t.c >= kPacket;
+}
+
+void depthwise_conv(const DepthwiseTask& task) {
+  const bool pairs = shares_lines(task);
+  DepthwiseTask t = task;
+  std::int64_t taken = 1;
+  for (std::int64_t row = 0; row < task.rows; row += taken) {
+    t.oy = task.oy + row;
+    t.y = task.y + row * t.out_w * t.c;
+    if (task.residual != nullptr) t.residual = task.residual + row * t.out_w * t.c;
+    taken = pairs && row + 2 <= task.rows ? 2 : 1;
+    if (taken == 1) {
+      depthwise_one_row(t);
+    } else {
+      depthwise_known_window<Packet, kPacket, 2, kPairTogether>(t, DepthwiseLines(t, t.kernel_h + t.stride_h));
+    }
+  }
 }
 
 // The pixels under a tile, `zeros` outside the image.
