@@ -8,6 +8,7 @@
 #include <mobicuda/tensor.h>
 
 #include "baselines/cpu/aligned_buffer.h"
+#include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/strides.h"
 #include "graph/logical_floats.h"
 #include "graph/memory_errors.h"
@@ -73,7 +74,12 @@ class CpuSession final : public Session {
     if (plan_.picture) {
       convert_pictures(*plan_.picture, reinterpret_cast<const std::uint8_t*>(input.data()), n, target);
     } else {
-      std::copy_n(reinterpret_cast<const float*>(input.data()), input.size() / sizeof(float), target);
+      // By all threads, each of which begins with what it will read in the first layer.
+      const auto* const source = reinterpret_cast<const float*>(input.data());
+      const auto elements = static_cast<std::int64_t>(input.size() / sizeof(float));
+      pool_.for_ranges(elements, kElementGrain, [&](std::int64_t first, std::int64_t last, int) {
+        std::copy(source + first, source + last, target + first);
+      });
     }
   }
 

@@ -162,6 +162,8 @@ GemmTask Product::task_of(std::int64_t group, std::int64_t rows, Range panels, c
   task.panel = gemm.panel;
   task.first_panel = panels.first;
   task.last_panel = panels.last;
+  // Behind the last panels: the next layer's weights, in most networks.
+  task.next = gemm.weight.data() + panels.last * gemm.panel * gemm.taps * gemm.channels;
   task.unsigned_zeros = leaves_zeros_;
   return task;
 }

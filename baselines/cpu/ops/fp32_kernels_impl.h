@@ -522,7 +522,7 @@ class NonzeroLists {
 
  private:
   static constexpr std::int64_t kMost = 48;
-  static constexpr std::int64_t kEntries = 4160;
+  static constexpr std::int64_t kEntries = 4432;
   static_assert(kEntries >= kLongestSum + kPacket);
 
   std::int64_t room_;  // of a list: a vector more than it may have
@@ -556,6 +556,11 @@ constexpr LanesFirst kLanesFirst;
 template <int Rows>
 void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, std::int32_t weights,
                   std::int32_t step, NonzeroList<Rows>& list) {
+  // In registers: a store may alias the list.
+  std::int32_t* const to_weights = list.weights;
+  float* to_x[Rows];
+#pragma GCC unroll 2
+  for (int r = 0; r < Rows; ++r) to_x[r] = list.x[r];
   std::int64_t count = list.count;
   std::int64_t c = first;
 #if defined(EIGEN_VECTORIZE_AVX512)
@@ -574,9 +579,9 @@ void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_
     }
     const auto mask = static_cast<__mmask16>(kept);
     // Into a register first: to compress to memory takes ten times as long on some processors.
-    _mm512_storeu_si512(list.weights + count, _mm512_maskz_compress_epi32(mask, at));
+    _mm512_storeu_si512(to_weights + count, _mm512_maskz_compress_epi32(mask, at));
 #pragma GCC unroll 2
-    for (int r = 0; r < Rows; ++r) _mm512_storeu_ps(list.x[r] + count, _mm512_maskz_compress_ps(mask, values[r]));
+    for (int r = 0; r < Rows; ++r) _mm512_storeu_ps(to_x[r] + count, _mm512_maskz_compress_ps(mask, values[r]));
     count += __builtin_popcount(kept);
   }
 #elif defined(EIGEN_VECTORIZE_AVX2)
@@ -595,10 +600,10 @@ void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_
     }
     const auto* const order = reinterpret_cast<const __m128i*>(kLanesFirst.lanes[kept]);
     const __m256i kept_first = _mm256_cvtepu8_epi32(_mm_loadl_epi64(order));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(list.weights + count), _mm256_permutevar8x32_epi32(at, kept_first));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to_weights + count), _mm256_permutevar8x32_epi32(at, kept_first));
 #pragma GCC unroll 2
     for (int r = 0; r < Rows; ++r) {
-      _mm256_storeu_ps(list.x[r] + count, _mm256_permutevar8x32_ps(values[r], kept_first));
+      _mm256_storeu_ps(to_x[r] + count, _mm256_permutevar8x32_ps(values[r], kept_first));
     }
     count += __builtin_popcount(kept);
   }
@@ -606,10 +611,10 @@ void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_
 #endif
   for (; c < last; ++c, weights += step) {
     bool kept = false;
-    list.weights[count] = weights;
+    to_weights[count] = weights;
 #pragma GCC unroll 2
     for (int r = 0; r < Rows; ++r) {
-      list.x[r][count] = x[r][c];
+      to_x[r][count] = x[r][c];
       kept |= x[r][c] != 0.0F;
     }
     count += kept ? 1 : 0;
@@ -639,25 +644,21 @@ inline Packet in_register(Packet x) {
   return x;
 }
 
-// Adds the products of entries first..last of a list, and asks for a line of `ahead` with each.
-template <int Rows, int Vectors, bool Ahead>
-[[gnu::always_inline]] inline void add_listed(const NonzeroList<Rows>& list, std::int64_t first, std::int64_t last,
-                                              const float* weights, std::int64_t to_next_panel, const float* ahead,
-                                              Packet (&sums)[Rows][Vectors]) {
-  for (std::int64_t i = first; i < last; ++i) {
-    if constexpr (Ahead) __builtin_prefetch(ahead + i * kLineFloats, 0, 2);
-    const float* w = weights + list.weights[i];
-    Packet values[Rows];
+// Adds the products of entry i of a list.
+template <int Rows, int Vectors>
+[[gnu::always_inline]] inline void add_entry(const NonzeroList<Rows>& list, std::int64_t i, const float* weights,
+                                             std::int64_t to_next_panel, Packet (&sums)[Rows][Vectors]) {
+  const float* w = weights + list.weights[i];
+  Packet values[Rows];
 #pragma GCC unroll 2
-    for (int r = 0; r < Rows; ++r) values[r] = pset1<Packet>(list.x[r][i]);
+  for (int r = 0; r < Rows; ++r) values[r] = pset1<Packet>(list.x[r][i]);
 #pragma GCC unroll 10
-    for (int v = 0; v < Vectors; ++v) {
-      const float* const at = w + v % 2 * kPacket;
-      if (v % 2 == 1) w += to_next_panel;
-      const Packet vector = Rows > 1 ? in_register(ploadu<Packet>(at)) : ploadu<Packet>(at);
+  for (int v = 0; v < Vectors; ++v) {
+    const float* const at = w + v % 2 * kPacket;
+    if (v % 2 == 1) w += to_next_panel;
+    const Packet vector = Rows > 1 ? in_register(ploadu<Packet>(at)) : ploadu<Packet>(at);
 #pragma GCC unroll 2
-      for (int r = 0; r < Rows; ++r) sums[r][v] = pmadd(values[r], vector, sums[r][v]);
-    }
+    for (int r = 0; r < Rows; ++r) sums[r][v] = pmadd(values[r], vector, sums[r][v]);
   }
 }
 
@@ -681,24 +682,60 @@ struct NonzeroBlock {
   std::int64_t lines(const GemmTask& task) const { return task.panel * k.length() / kLineFloats; }
 };
 
+// Some rows' sums of a block.
+template <int Rows, int Vectors>
+struct NonzeroTile {
+  const GemmTask& task;
+  const NonzeroBlock& block;
+  std::int64_t row;
+  Packet sums[Rows][Vectors];
+
+  std::int64_t column() const { return block.first_panel * task.panel; }
+
+  [[gnu::always_inline]] void begin() {
+    begin_sums<Packet, kPacket>(first_bias(task, block.k, column()), sums);
+    if (block.begins) return;
+    add_rows<Packet, kPacket>(task, task.y + row * task.y_stride + column(), task.n - column(), sums);
+  }
+  [[gnu::always_inline]] void end() {
+    KRange k = block.k;
+    if (!block.begins) k.begins = true;  // what the k before came to is among them
+    end_sums<Packet, kPacket>(task, k, row, column(), sums);
+  }
+};
+
 template <int Rows, int Vectors>
 [[gnu::noinline]] void nonzero_tile(const GemmTask& task, const NonzeroBlock& block, const NonzeroList<Rows>& list,
                                     WeightLines ahead, std::int64_t row) {
-  const std::int64_t column = block.first_panel * task.panel;
-  Packet sums[Rows][Vectors];
-  begin_sums<Packet, kPacket>(first_bias(task, block.k, column), sums);
-  KRange k = block.k;
-  if (!block.begins) {  // goes on with what the k before came to
-    add_rows<Packet, kPacket>(task, task.y + row * task.y_stride + column, task.n - column, sums);
-    k.begins = true;
-  }
+  for (std::int64_t i = 0; i < ahead.count; ++i) __builtin_prefetch(ahead.first + i * kLineFloats, 0, 2);
+  NonzeroTile<Rows, Vectors> tile{task, block, row, {}};
+  tile.begin();
   const float* const weights = block.weights(task);
   const std::int64_t to_next_panel = task.panel * task.taps * task.channels;
-  const std::int64_t both = ahead.count < list.count ? ahead.count : list.count;
-  add_listed<Rows, Vectors, true>(list, 0, both, weights, to_next_panel, ahead.first, sums);
-  add_listed<Rows, Vectors, false>(list, both, list.count, weights, to_next_panel, nullptr, sums);
-  for (std::int64_t i = both; i < ahead.count; ++i) __builtin_prefetch(ahead.first + i * kLineFloats, 0, 2);
-  end_sums<Packet, kPacket>(task, k, row, column, sums);
+  for (std::int64_t i = 0; i < list.count; ++i) add_entry(list, i, weights, to_next_panel, tile.sums);
+  tile.end();
+}
+
+// Rows of one panel, whose few sums would wait for each other, with the rows after them.
+template <int Rows, int Vectors>
+[[gnu::noinline]] void nonzero_two_tiles(const GemmTask& task, const NonzeroBlock& block,
+                                         const NonzeroList<Rows>& first, const NonzeroList<Rows>& second,
+                                         std::int64_t row) {
+  NonzeroTile<Rows, Vectors> one{task, block, row, {}};
+  NonzeroTile<Rows, Vectors> other{task, block, row + Rows, {}};
+  one.begin();
+  other.begin();
+  const float* const weights = block.weights(task);
+  const std::int64_t to_next_panel = task.panel * task.taps * task.channels;
+  const std::int64_t both = first.count < second.count ? first.count : second.count;
+  for (std::int64_t i = 0; i < both; ++i) {
+    add_entry(first, i, weights, to_next_panel, one.sums);
+    add_entry(second, i, weights, to_next_panel, other.sums);
+  }
+  for (std::int64_t i = both; i < first.count; ++i) add_entry(first, i, weights, to_next_panel, one.sums);
+  for (std::int64_t i = both; i < second.count; ++i) add_entry(second, i, weights, to_next_panel, other.sums);
+  one.end();
+  other.end();
 }
 
 template <int Rows, int Vectors>
@@ -744,12 +781,15 @@ class NonzeroBlocks {
   /// Which are so short that many fit a cache.
   bool share_lists() const { return share_lists_; }
   KRange part(std::int64_t i) const { return parts_[i]; }
-  /// None behind the last one.
+  /// Behind the last one, of few rows: what lies behind the weights, of which the next product may have its own.
   NonzeroBlock at(std::int64_t part, std::int64_t group) const {
     if (group == groups_) return at(part + 1, 0);
-    if (part == parts_.count()) return {};
-    return {parts_[part], !one_sum_ || part == 0, first_panel_ + group * panels_ / groups_,
-            first_panel_ + (group + 1) * panels_ / groups_};
+    if (part < parts_.count()) {
+      return {parts_[part], !one_sum_ || part == 0, first_panel_ + group * panels_ / groups_,
+              first_panel_ + (group + 1) * panels_ / groups_};
+    }
+    if (!share_lists_) return {};
+    return {parts_[0], true, first_panel_ + panels_, first_panel_ + panels_ + 1};
   }
 
  private:
@@ -759,32 +799,48 @@ class NonzeroBlocks {
   KParts parts_;
 };
 
-// The lines of `next` that rows first..last ask for, but for those beyond the panel in which they begin.
-inline WeightLines lines_ahead(const GemmTask& task, const NonzeroBlock& next, std::int64_t first_row,
-                               std::int64_t last_row) {
-  const std::int64_t lines = next.lines(task);
-  if (lines == 0) return {nullptr, 0};
-  const std::int64_t all = (next.last_panel - next.first_panel) * lines;
-  const std::int64_t first = first_row * all / task.rows;
-  const std::int64_t end = last_row * all / task.rows;
-  const std::int64_t panel = first / lines;
-  const std::int64_t panel_end = (panel + 1) * lines;
-  return {next.weights(task) + panel * task.panel * task.taps * task.channels + first % lines * kLineFloats,
-          (end < panel_end ? end : panel_end) - first};
-}
+// Deals the lines of a block's weights to so many lists, which ask for them.
+class LinesToAskFor {
+ public:
+  LinesToAskFor(const GemmTask& task, const NonzeroBlock& block, std::int64_t lists)
+      : first_(block.weights(task)),
+        to_next_panel_(task.panel * task.taps * task.channels),
+        lines_(block.lines(task)),
+        panels_(block.last_panel - block.first_panel),
+        share_((panels_ * lines_ + lists - 1) / lists) {}
 
-// Some rows of a block, whose values a list has; with the others of `next` they ask for its weights.
+  /// Of one panel.
+  WeightLines take() {
+    if (panels_ == 0) return {nullptr, 0};
+    const std::int64_t left = lines_ - taken_;
+    const WeightLines lines{first_ + taken_ * kLineFloats, left < share_ ? left : share_};
+    taken_ += lines.count;
+    if (taken_ == lines_) {
+      first_ += to_next_panel_;
+      taken_ = 0;
+      --panels_;
+    }
+    return lines;
+  }
+
+ private:
+  const float* first_;
+  std::int64_t to_next_panel_, lines_, panels_, share_;
+  std::int64_t taken_ = 0;
+};
+
+// Some rows of a block, whose values a list has.
 template <int Rows>
-void nonzero_block(const GemmTask& task, const NonzeroBlock& block, const NonzeroBlock& next,
-                   const NonzeroList<Rows>& list, std::int64_t row) {
+void nonzero_block(const GemmTask& task, const NonzeroBlock& block, const NonzeroList<Rows>& list, WeightLines ahead,
+                   std::int64_t row) {
   const std::int64_t end = block.last_panel * task.panel;
   const std::int64_t columns = (end < task.n ? end : task.n) - block.first_panel * task.panel;
-  nonzero_vectors<Rows, 2 * kNonzeroPanels>(task, block, list, lines_ahead(task, next, row, row + Rows), row,
-                                            (columns + kPacket - 1) / kPacket);
+  nonzero_vectors<Rows, 2 * kNonzeroPanels>(task, block, list, ahead, row, (columns + kPacket - 1) / kPacket);
 }
 
 // Rows first..last, whose number Rows divides. Groups that share lists take those of as many rows as there is room for;
-// others take each as it is made, from the L1 cache.
+// others take each as it is made, from the L1 cache. With each of the first ones the next block's weights are asked
+// for.
 template <int Rows>
 [[gnu::noinline]] void nonzero_rows(const GemmTask& task, const NonzeroBlocks& blocks, std::int64_t part,
                                     std::int64_t first, std::int64_t last) {
@@ -794,9 +850,17 @@ template <int Rows>
   if (!blocks.share_lists()) {
     for (std::int64_t group = 0; group < blocks.groups(); ++group) {
       const NonzeroBlock block = blocks.at(part, group);
-      const NonzeroBlock next = blocks.at(part, group + 1);
-      for (std::int64_t row = first; row < last; row += Rows) {
-        nonzero_block(task, block, next, list_part(task, k, row, lists[0]), row);
+      LinesToAskFor ahead(task, blocks.at(part, group + 1), (last - first) / Rows);
+      std::int64_t row = first;
+      if (Rows == kNonzeroRows && task.n - block.first_panel * task.panel > kPacket &&
+          block.last_panel - block.first_panel == 1) {
+        for (; row + 2 * Rows <= last; row += 2 * Rows) {
+          const NonzeroList<Rows> one = list_part(task, k, row, lists[0]);
+          nonzero_two_tiles<Rows, 2>(task, block, one, list_part(task, k, row + Rows, lists[1]), row);
+        }
+      }
+      for (; row < last; row += Rows) {
+        nonzero_block(task, block, list_part(task, k, row, lists[0]), ahead.take(), row);
       }
     }
     return;
@@ -807,8 +871,10 @@ template <int Rows>
     for (std::int64_t i = 0; i < count; ++i) lists.keep(i, list_part(task, k, row + Rows * i, lists[i]));
     for (std::int64_t group = 0; group < blocks.groups(); ++group) {
       const NonzeroBlock block = blocks.at(part, group);
-      const NonzeroBlock next = blocks.at(part, group + 1);
-      for (std::int64_t i = 0; i < count; ++i) nonzero_block(task, block, next, lists[i], row + Rows * i);
+      LinesToAskFor ahead(task, blocks.at(part, group + 1), count);
+      for (std::int64_t i = 0; i < count; ++i) {
+        nonzero_block(task, block, lists[i], row == 0 ? ahead.take() : WeightLines{nullptr, 0}, row + Rows * i);
+      }
     }
   }
 }
