@@ -27,11 +27,22 @@ struct BlockShape {
     return tiles / multiprocessors;
   }
 
-  // Whether tiles of 8x8 are more than `least` and at most `most` for each SM.
-  bool rounds_of_8x8(double least, double most) const { return waves(8, 8) > least && waves(8, 8) <= most; }
+  // Expected time of strips of so many rows, of eight warps on each SM, in those of one row.
+  double strip_time(int rows) const {
+    constexpr int kColumns = 14;
+    constexpr int kWarps = 8;
+    constexpr double kRound[] = {0, 0, 2.2, 3, 4.05};  // by rows
+    const double strips =
+        static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, kColumns);
+    return kRound[rows] * std::ceil(strips / kWarps / multiprocessors);
+  }
 
-  // Whether rows in threes leave little of the last three.
-  bool threes_fit() const { return 3 * ceil_div(params.out_h, 3) <= 1.04 * params.out_h; }
+  // Many strips, of which nothing takes less time than those of so many rows.
+  bool long_strips(int rows) const {
+    constexpr int kRows[] = {2, 3, 4};
+    return waves(8, 8) > 6.5 &&
+           std::ranges::all_of(kRows, [&](int other) { return strip_time(rows) <= strip_time(other); });
+  }
 
   // Whether the output has at most so many tiles of the variant, on 132 SMs; as many for each SM elsewhere.
   bool few_tiles(InvertedResidualVariant variant, int most) const {
@@ -74,11 +85,15 @@ struct BlockShape {
   // Blocks with more pixels than that, which the families for large images run.
   bool early() const { return (widens() || stays_narrow()) && !late(); }
 
-  // Many images that are a tile of the 14x14 kernels each: 16 columns with what lies beside them.
+  // Many images that are a tile of the 14x14 kernels each: 16 columns with what lies beside them. Of few hidden
+  // channels also larger ones, which are several.
   bool images_are_tiles() const {
     constexpr int kLeast = 9;
     constexpr int kMost = 16;
-    return widens() && params.w >= kLeast && params.w <= kMost && params.h <= kMost && 2 * params.n >= multiprocessors;
+    constexpr int kLargest = 20;
+    constexpr int kNarrow = 96;
+    const int most = c_hidden <= kNarrow ? kLargest : kMost;
+    return widens() && params.w >= kLeast && params.w <= most && params.h <= most && 2 * params.n >= multiprocessors;
   }
 
   // Many images of which the 14x14 kernels take two side by side, of few enough channels for their registers.
@@ -262,9 +277,9 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.waves(14, 14) > 0.7 && s.waves(14, 14) <= 1), {Image1Side56K24N24}, "a sixteenth of an image for each SM"},
     {MOBICUDA_WHEN(s.waves(7, 7) > 0.7 && s.waves(7, 7) <= 1), {Image1Side28K32N64}, "a quarter of an image for each SM"},
     {MOBICUDA_WHEN(s.few_large_images()), {SpecialisedImage}, "tiles of whole rows fill the GPU"},
-    {MOBICUDA_WHEN(s.threes_fit() && (s.rounds_of_8x8(6.5, 10) || s.rounds_of_8x8(14, 28))), {StripS1Rows3C144N24}, "strips of three rows fill the rounds"},
-    {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripS1Rows4C144N24}, "long strips"},
-    {MOBICUDA_WHEN(s.rounds_of_8x8(8, 10) || s.rounds_of_8x8(20, 28)), {StripS2Rows2C96N24Warps8}, "strips of one block an SM fill the rounds"},
+    {MOBICUDA_WHEN(s.long_strips(3)), {StripS1Rows3C144N24}, "long strips fill the GPU's rounds best"},
+    {MOBICUDA_WHEN(s.long_strips(4)), {StripS1Rows4C144N24}, "long strips fill the GPU's rounds best"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 8 && s.waves(8, 8) <= 10), {StripS2Rows2C96N24Warps8}, "strips of one block an SM fill the rounds"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 4.4), {StripS2Rows2C96N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 2.85), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 2.5), {StripS1Rows2C144N24}, "strips"},
