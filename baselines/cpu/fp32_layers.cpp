@@ -192,6 +192,7 @@ void Product::sum_rows(std::int64_t group, Range rows, Range panels, const float
   GemmTask task = task_of(group, rows.last - rows.first, {0, panels.last - panels.first}, scratch);
   const std::int64_t first = panels.first * task.panel;
   task.packed += first * task.taps * task.channels;
+  task.next += first * task.taps * task.channels;
   task.bias += first;
   task.n -= first;
   task.y = sums;

@@ -32,7 +32,7 @@ struct GemmTask {
   float lo = 0.0F, hi = 0.0F;
 };
 
-/// One output row of a depthwise convolution, NHWC.
+/// Output rows of a depthwise convolution, NHWC.
 struct DepthwiseTask {
   const float* x = nullptr;         ///< row i of the image begins at x + i % ring * w * c
   std::int64_t ring = 1;            ///< rows that x has room for: h, or as many as the windows read at least

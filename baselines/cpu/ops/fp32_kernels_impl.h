@@ -506,9 +506,8 @@ struct NonzeroList {
 template <int Rows>
 class NonzeroLists {
  public:
-  explicit NonzeroLists(std::int64_t sum) : room_(sum + kPacket), count_(kEntries / room_) {
-    if (count_ > kMost) count_ = kMost;
-  }
+  explicit NonzeroLists(std::int64_t sum)
+      : room_(sum + kPacket), count_(kEntries / room_ < kMost ? kEntries / room_ : kMost) {}
 
   /// That there is room for.
   std::int64_t count() const { return count_; }
@@ -839,8 +838,8 @@ void nonzero_block(const GemmTask& task, const NonzeroBlock& block, const Nonzer
 }
 
 // Rows first..last, whose number Rows divides. Groups that share lists take those of as many rows as there is room for;
-// others take each as it is made, from the L1 cache. With each of the first ones the next block's weights are asked
-// for.
+// others take each as it is made, from the L1 cache. The first ones, but for two tiles at a time, ask for the
+// next block's weights.
 template <int Rows>
 [[gnu::noinline]] void nonzero_rows(const GemmTask& task, const NonzeroBlocks& blocks, std::int64_t part,
                                     std::int64_t first, std::int64_t last) {
@@ -852,15 +851,17 @@ template <int Rows>
       const NonzeroBlock block = blocks.at(part, group);
       LinesToAskFor ahead(task, blocks.at(part, group + 1), (last - first) / Rows);
       std::int64_t row = first;
-      if (Rows == kNonzeroRows && task.n - block.first_panel * task.panel > kPacket &&
-          block.last_panel - block.first_panel == 1) {
-        for (; row + 2 * Rows <= last; row += 2 * Rows) {
+      if constexpr (Rows == kNonzeroRows) {
+        const bool few_sums =
+            block.last_panel - block.first_panel == 1 && task.n - block.first_panel * task.panel > kPacket;
+        for (; few_sums && row + 2 * Rows <= last; row += 2 * Rows) {
           const NonzeroList<Rows> one = list_part(task, k, row, lists[0]);
           nonzero_two_tiles<Rows, 2>(task, block, one, list_part(task, k, row + Rows, lists[1]), row);
         }
       }
       for (; row < last; row += Rows) {
-        nonzero_block(task, block, list_part(task, k, row, lists[0]), ahead.take(), row);
+        nonzero_block(task, block, list_part(task, k, row, lists[0]),
+                      first == 0 ? ahead.take() : WeightLines{nullptr, 0}, row);
       }
     }
     return;
