@@ -6,8 +6,9 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_avx2() {
-  static constexpr Fp32Kernels kKernels{"avx2",          kQuarter, kPanel,    &gemm<6, false>, &gemm_nonzero<6, false>,
-                                        &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
+  static constexpr Fp32Kernels kKernels{
+      "avx2",          kQuarter, kPanel,    &gemm<6, false>, &gemm_nonzero<6, false, OneSumACycle>,
+      &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
   return kKernels;
 }
 

@@ -6,16 +6,18 @@
 namespace mobicuda::cpu {
 namespace {
 
-template <bool Halves>
+template <bool Halves, class Zeros>
 const Fp32Kernels& kernels() {
   static constexpr Fp32Kernels kKernels{
-      "avx512",        kQuarter, kPanel,    &gemm<8, Halves>, &gemm_nonzero<8, Halves>,
+      "avx512",        kQuarter, kPanel,    &gemm<8, Halves>, &gemm_nonzero<8, Halves, Zeros>,
       &depthwise_conv, &pool,    &elements, &winograd_input,  &winograd_output};
   return kKernels;
 }
 
 }  // namespace
 
-const Fp32Kernels& fp32_kernels_avx512(bool halves) { return halves ? kernels<true>() : kernels<false>(); }
+const Fp32Kernels& fp32_kernels_avx512(bool halves) {
+  return halves ? kernels<true, OneSumACycle>() : kernels<false, TwoSumsACycle>();
+}
 
 }  // namespace mobicuda::cpu

@@ -3,8 +3,9 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_generic() {
-  static constexpr Fp32Kernels kKernels{"generic",       kQuarter, kPanel,    &gemm<6, false>, &gemm_nonzero<6, false>,
-                                        &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
+  static constexpr Fp32Kernels kKernels{
+      "generic",       kQuarter, kPanel,    &gemm<6, false>, &gemm_nonzero<6, false, OneSumACycle>,
+      &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
   return kKernels;
 }
 

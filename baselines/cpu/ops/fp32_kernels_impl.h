@@ -483,16 +483,38 @@ void gemm(const GemmTask& task) {
 
 // Rows whose zeros are left out where all have them.
 constexpr int kNonzeroRows = 2;
-// Panels side by side, of a group; where more groups share their rows' lists, two.
-constexpr int kNonzeroPanels = 3;
-constexpr int kGroupPanels = 2;
 // For fewer rows it is the reading of weights that takes the time, and all of them one after the other are read faster.
 constexpr std::int64_t kFewestNonzeroRows = 24;
 // Of k that passes at once: its weights for one group stay in an L2 cache while all rows pass, beside the next ones.
 constexpr std::int64_t kLongestNonzeroSum = 256;
-// Of several groups, weights that stay in an L1 cache while all rows pass: a pair of rows takes no longer for its sums
-// than an L2 cache takes to give their weights.
-constexpr std::int64_t kGroupWeights = 6144;
+
+// How panels are grouped, and what pays, which differs between processors: docs/cpu_engine.md has the times. A pair of
+// rows takes no longer for its sums than an L2 cache takes to give their weights, so that weights of many panels stay
+// in an L1 cache while all rows pass.
+struct OneSumACycle {
+  static constexpr int kPanels = 3;                    // side by side, of one group
+  static constexpr int kGroupPanels = 2;               // of each, where more groups share their rows' lists
+  static constexpr std::int64_t kGroupWeights = 6144;  // of those, that pass at once
+  static constexpr std::int64_t kPanelsWeights = kPanels * kLongestNonzeroSum * kPanel;  // of three panels and more
+  static constexpr bool kSeveralSums = true;  // whether it pays where k is longer than kLongestSum
+
+  // The most products that may be left, in sixteenths of all.
+  static constexpr std::int64_t most_left(std::int64_t /*panels*/) { return 13; }
+};
+
+// For processors that begin two sums of whole registers in a cycle: the 8 sums of two panels, each of four cycles, are
+// just enough where nothing waits, and an L2 cache gives weights for half of them.
+struct TwoSumsACycle {
+  static constexpr int kPanels = 5;
+  static constexpr int kGroupPanels = 4;
+  static constexpr std::int64_t kGroupWeights = 8192;
+  static constexpr std::int64_t kPanelsWeights = 10240;
+  static constexpr bool kSeveralSums = false;
+
+  static constexpr std::int64_t most_left(std::int64_t panels) {
+    return panels == 1 ? 6 : panels == 2 ? 9 : panels <= kPanels ? 10 : 11;
+  }
+};
 
 // The values of a part of k that are not zero in each of some rows.
 template <int Rows>
@@ -748,7 +770,8 @@ void nonzero_vectors(const GemmTask& task, const NonzeroBlock& block, const Nonz
 
 // Whether so many values are zero in both rows of pairs that it pays to look for them: of three pairs, as it takes
 // time.
-inline bool has_many_zeros(const GemmTask& task) {
+template <class Way>
+bool has_many_zeros(const GemmTask& task) {
   constexpr int kPairs = 3;
   const KRange k = KParts(task, kLongestNonzeroSum)[0];
   const std::int64_t sum = k.length();
@@ -757,23 +780,24 @@ inline bool has_many_zeros(const GemmTask& task) {
   for (std::int64_t i = 0; i < kPairs; ++i) {
     nonzero += list_part(task, k, i * (task.rows - kNonzeroRows) / (kPairs - 1), lists[0]).count;
   }
-  return 16 * nonzero <= 13 * kPairs * sum;
+  return 16 * nonzero <= Way::most_left(task.last_panel - task.first_panel) * kPairs * sum;
 }
 
 // Blocks of a product: for each part of k one after the other groups of panels.
+template <class Way>
 class NonzeroBlocks {
  public:
   explicit NonzeroBlocks(const GemmTask& task)
       : first_panel_(task.first_panel),
         panels_(task.last_panel - task.first_panel),
         one_sum_(KParts(task, kLongestSum).count() == 1),
-        share_lists_(one_sum_ && panels_ > kNonzeroPanels),
-        groups_(share_lists_ ? (panels_ + kGroupPanels - 1) / kGroupPanels
-                             : (panels_ + kNonzeroPanels - 1) / kNonzeroPanels),
+        share_lists_(one_sum_ && panels_ > Way::kPanels),
+        groups_(share_lists_ ? (panels_ + Way::kGroupPanels - 1) / Way::kGroupPanels
+                             : (panels_ + Way::kPanels - 1) / Way::kPanels),
         // Where several sums are added, none of them goes on from one part to the next.
         parts_(task, !one_sum_      ? kLongestSum
-                     : share_lists_ ? kGroupWeights / (kGroupPanels * task.panel)
-                                    : kLongestNonzeroSum) {}
+                     : share_lists_ ? Way::kGroupWeights / (Way::kGroupPanels * task.panel)
+                                    : longest_sum(task)) {}
 
   std::int64_t parts() const { return parts_.count(); }
   std::int64_t groups() const { return groups_; }
@@ -792,6 +816,12 @@ class NonzeroBlocks {
   }
 
  private:
+  // Of one group.
+  std::int64_t longest_sum(const GemmTask& task) const {
+    const std::int64_t most = Way::kPanelsWeights / (panels_ * task.panel);
+    return panels_ < 3 || most > kLongestNonzeroSum ? kLongestNonzeroSum : most;
+  }
+
   std::int64_t first_panel_, panels_;
   bool one_sum_, share_lists_;
   std::int64_t groups_;
@@ -829,19 +859,19 @@ class LinesToAskFor {
 };
 
 // Some rows of a block, whose values a list has.
-template <int Rows>
+template <class Way, int Rows>
 void nonzero_block(const GemmTask& task, const NonzeroBlock& block, const NonzeroList<Rows>& list, WeightLines ahead,
                    std::int64_t row) {
   const std::int64_t end = block.last_panel * task.panel;
   const std::int64_t columns = (end < task.n ? end : task.n) - block.first_panel * task.panel;
-  nonzero_vectors<Rows, 2 * kNonzeroPanels>(task, block, list, ahead, row, (columns + kPacket - 1) / kPacket);
+  nonzero_vectors<Rows, 2 * Way::kPanels>(task, block, list, ahead, row, (columns + kPacket - 1) / kPacket);
 }
 
 // Rows first..last, whose number Rows divides. Groups that share lists take those of as many rows as there is room for;
 // others take each as it is made, from the L1 cache. The first ones, but for two tiles at a time, ask for the
 // next block's weights.
-template <int Rows>
-[[gnu::noinline]] void nonzero_rows(const GemmTask& task, const NonzeroBlocks& blocks, std::int64_t part,
+template <class Way, int Rows>
+[[gnu::noinline]] void nonzero_rows(const GemmTask& task, const NonzeroBlocks<Way>& blocks, std::int64_t part,
                                     std::int64_t first, std::int64_t last) {
   if (first == last) return;
   const KRange k = blocks.part(part);
@@ -860,8 +890,8 @@ template <int Rows>
         }
       }
       for (; row < last; row += Rows) {
-        nonzero_block(task, block, list_part(task, k, row, lists[0]),
-                      first == 0 ? ahead.take() : WeightLines{nullptr, 0}, row);
+        nonzero_block<Way>(task, block, list_part(task, k, row, lists[0]),
+                           first == 0 ? ahead.take() : WeightLines{nullptr, 0}, row);
       }
     }
     return;
@@ -874,22 +904,24 @@ template <int Rows>
       const NonzeroBlock block = blocks.at(part, group);
       LinesToAskFor ahead(task, blocks.at(part, group + 1), count);
       for (std::int64_t i = 0; i < count; ++i) {
-        nonzero_block(task, block, lists[i], row == 0 ? ahead.take() : WeightLines{nullptr, 0}, row + Rows * i);
+        nonzero_block<Way>(task, block, lists[i], row == 0 ? ahead.take() : WeightLines{nullptr, 0}, row + Rows * i);
       }
     }
   }
 }
 
-template <int MaxRows, bool Halves>
+template <int MaxRows, bool Halves, class Way>
 void gemm_nonzero(const GemmTask& task) {
-  if (task.rows < kFewestNonzeroRows || task.panel < kPanel || !has_many_zeros(task)) {
+  const bool several_sums = KParts(task, kLongestSum).count() > 1;
+  if (task.rows < kFewestNonzeroRows || task.panel < kPanel || (several_sums && !Way::kSeveralSums) ||
+      !has_many_zeros<Way>(task)) {
     return gemm<MaxRows, Halves>(task);
   }
-  const NonzeroBlocks blocks(task);
+  const NonzeroBlocks<Way> blocks(task);
   const std::int64_t paired = task.rows / kNonzeroRows * kNonzeroRows;
   for (std::int64_t part = 0; part < blocks.parts(); ++part) {
-    nonzero_rows<kNonzeroRows>(task, blocks, part, 0, paired);
-    nonzero_rows<1>(task, blocks, part, paired, task.rows);
+    nonzero_rows<Way, kNonzeroRows>(task, blocks, part, 0, paired);
+    nonzero_rows<Way, 1>(task, blocks, part, paired, task.rows);
   }
 }
 
