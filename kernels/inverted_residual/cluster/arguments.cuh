@@ -5,6 +5,7 @@
 #include "kernels/common/direct_operands.cuh"
 #include "kernels/common/fast_division.cuh"
 #include "kernels/common/half_clip.cuh"
+#include "kernels/common/hardware_limits.h"
 #include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted_cluster {
@@ -17,6 +18,7 @@ inline constexpr int kBarrierBytes = 8;
 inline constexpr int kColumns = 8;  // of an mma; output pixels
 inline constexpr int kMostWarps = 32;
 inline constexpr int kMostBlocks = 16;
+inline constexpr int kPortableBlocks = limits_of(90).cluster_blocks;
 
 /// The compile-time side of a variant.
 struct Config {

@@ -19,7 +19,6 @@ using inverted_host::put_float;
 using inverted_host::put_halves;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr int kPortableBlocks = limits_of(90).cluster_blocks;
 
 std::int64_t tiles(const Config& config, const Sizes& sizes, const InvertedResidualParams& p) {
   return std::int64_t{p.n} * ceil_div(p.out_h, sizes.rows) * ceil_div(p.out_w, config.columns);

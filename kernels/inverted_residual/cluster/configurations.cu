@@ -46,6 +46,7 @@ double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, 
   // Fitted to measurements, all at once: README.md.
   constexpr double kLaunch = 1610;  // from one kernel's last block to the next one's first instruction after its wait
   constexpr double kCrowded = 630;  // where the next launch's clusters find no room beside this one's
+  constexpr double kLarge = 1000;   // of clusters that not every GPU runs
   constexpr double kStep = 1090;    // patch, depthwise, exchange and finish
   constexpr double kExpand = 11.4;  // of a product, of those that a scheduler runs one after another
   constexpr double kIssued = 13.7;  // a product of project
@@ -62,7 +63,7 @@ double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, 
   const int resident = std::min(gpu.multiprocessors, kGroup) * fit.blocks;
   const double at_once = std::max(1, groups * (resident / c.blocks));  // clusters
   const double rounds = std::ceil(tiles / at_once);
-  const double each_sm = std::ceil(std::min(blocks, at_once * c.blocks) / gpu.multiprocessors);  // blocks side by side
+  const double each_sm = std::max(1.0, std::min(blocks, at_once * c.blocks) / gpu.multiprocessors);  // on average
   const double weights = s.block_units * (s.unit_bytes + static_cast<double>(s.fragments_m) * kFragmentBytes);
   const double late = std::max(0.0, each_sm * weights / kBytesPerCycle - kHidden);
   const double expand = kExpand * s.blocks_k * 2 * s.patches * ceil_div(s.block_units, kSchedulers);
@@ -71,7 +72,8 @@ double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, 
   const double project = std::max(kChained * ceil_div(s.warp_k, chains), issued);
   const double step = kStep + expand + project + kSlot * s.slots + kMissing * fit.missing;
   const bool crowded = 2 * std::min(tiles, at_once) > at_once;
-  return kLaunch + (crowded ? kCrowded : 0.0) + late + rounds * step * (1 + (each_sm - 1) / 2);
+  const bool large = c.blocks > kPortableBlocks;
+  return kLaunch + (crowded ? kCrowded : 0.0) + (large ? kLarge : 0.0) + late + rounds * step * (1 + (each_sm - 1) / 2);
 }
 
 struct Ranked {

@@ -39,13 +39,17 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     ptx::mbarrier_init(shared + kBarrierBytes, 1);
     ptx::fence_mbarrier_init();
   }
-  arrive_at_cluster_begin();
+  // Weights are asked for first: nothing passes the arrival, a branch, that is computed behind it. Blocks of a large
+  // cluster begin farther apart, and would wait for each other.
+  constexpr bool kArrivesFirst = kConfig.blocks > kPortableBlocks;
+  if constexpr (kArrivesFirst) arrive_at_cluster_begin();
 
   // Warps past the last of all units repeat unit 0: what project multiplies by zero is finite where y is.
   const int first_unit = rank * S::kBlockUnits;
   Unit<kConfig> unit;
   unit.load(packed + S::kBiasBytes + (first_unit + warp() < S::kUnits ? first_unit + warp() : 0) * S::kUnitBytes);
   Projection<kConfig> projection(packed, rank, shared);
+  if constexpr (!kArrivesFirst) arrive_at_cluster_begin();
   Finish<kConfig> finish(a, rank + warp() * kConfig.blocks, packed, shared);
   std::uint32_t filtered = shared + S::kFilteredAt + warp() * (kColumns * 32);
   ptx::pin(filtered);
@@ -57,6 +61,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   Masks<kConfig> masks;
   masks.set(a, place);
   finish.aim(a, place);
+  unit.arrange();
   wait_for_cluster_begin();
   wait_for_predecessor();
   patch.start();

@@ -23,21 +23,36 @@ __device__ __forceinline__ float2 floats(std::uint32_t word) {
 template <Config kConfig>
 class Unit {
  public:
+  /// Begins to load.
   __device__ __forceinline__ void load(const unsigned char* unit) {
+    const unsigned char* const fragments = unit + lane() * 16;
 #pragma unroll
-    for (int k = 0; k < S::kBlocksK * 2; ++k)
-      weights_[k] = ptx::load_global_nc<uint4>(unit + k * kFragmentBytes + lane() * 16);
-    const unsigned char* const biases = unit + S::kBlocksK * 2 * kFragmentBytes;
-    const uint4 words = ptx::load_global_nc<uint4>(biases + lane() / 4 * 16);
-    memcpy(&bias_, &words, sizeof bias_);
+    for (int k = 0; k < S::kBlocksK * 2; ++k) {
+      weights_[k] = ptx::load_global_nc<uint4>(fragments + k * kFragmentBytes);
+    }
+    const unsigned char* const biases = unit + S::kBlocksK * 2 * kFragmentBytes + lane() / 4 * 16;
+    bias_ = ptx::load_global_nc<float4>(biases);
+    const unsigned char* const taps = biases + kUnitBiasBytes;
     const int row = lane() % 4;
     if constexpr (kConfig.stride == 1) {
       // Row 0, 1 | 2, 3 of the patch is row 0, 1 | 1, 2 of the window of an output in row 0 | 1, and row 1 | 2 is row
       // 0 | 2 of that of one in the other row.
-      load_taps(taps_[0], biases, (row + 1) / 2);
-      load_taps(taps_[1], biases, row == 2 ? 2 : 0);
+      loaded_taps_[0] = ptx::load_global_nc<uint4>(taps + (row + 1) / 2 * 128);
+      loaded_taps_[1] = ptx::load_global_nc<uint4>(taps + (row == 2 ? 2 : 0) * 128);
     } else {
-      load_taps(taps_[0], biases, min(row, 2));
+      loaded_taps_[0] = ptx::load_global_nc<uint4>(taps + min(row, 2) * 128);
+    }
+  }
+
+  /// Makes floats of the taps; waits for them.
+  __device__ __forceinline__ void arrange() {
+    const bool mirrored = lane() % 2 == 1;
+#pragma unroll
+    for (int i = 0; i < kWindows; ++i) {
+      const uint4& words = loaded_taps_[i];
+      taps_[i][0] = floats(mirrored ? words.z : words.x);
+      taps_[i][1] = floats(words.y);
+      taps_[i][2] = floats(mirrored ? words.x : words.z);
     }
   }
 
@@ -107,14 +122,6 @@ class Unit {
  private:
   using S = Shape<kConfig>;
 
-  __device__ __forceinline__ static void load_taps(float2 (&taps)[3], const unsigned char* biases, int row) {
-    const uint4 words = ptx::load_global_nc<uint4>(biases + kUnitBiasBytes + row * 128 + lane() / 4 * 16);
-    const bool mirrored = lane() % 2 == 1;
-    taps[0] = floats(mirrored ? words.z : words.x);
-    taps[1] = floats(words.y);
-    taps[2] = floats(mirrored ? words.x : words.z);
-  }
-
   __device__ __forceinline__ static void filter(float2 (&sums)[kConfig.columns],
                                                 const float2 (&pixels)[S::kPatches * 2], const float2 (&taps)[3]) {
 #pragma unroll
@@ -145,9 +152,12 @@ class Unit {
     }
   }
 
+  static constexpr int kWindows = kConfig.stride == 1 ? 2 : 1;  // that a row of the patch is part of
+
   uint4 weights_[S::kBlocksK * 2];
   float4 bias_;
-  float2 taps_[kConfig.stride == 1 ? 2 : 1][3];
+  uint4 loaded_taps_[kWindows];
+  float2 taps_[kWindows][3];
 };
 
 template <Config kConfig>
@@ -161,21 +171,23 @@ class Projection {
                                                     : min(S::kBlockUnits, S::kUnits - rank * S::kBlockUnits)) {
     ptx::pin(filtered_);
     ptx::pin(partial_);
+    const unsigned char* const fragments =
+        packed + (S::kProjectOffset + (group_m() * S::kUnits + rank * S::kBlockUnits + first_k()) * kFragmentBytes +
+                  lane() * 16);
 #pragma unroll
     for (int m = 0; m < S::kWarpM; ++m) {
 #pragma unroll
       for (int k = 0; k < S::kWarpK; ++k) {
         if (!lives(m, k)) continue;
-        const int unit = rank * S::kBlockUnits + first_k() + k;
-        weights_[m][k] = ptx::load_global_nc<uint4>(packed + S::kProjectOffset +
-                                                    (fragment(m) * S::kUnits + unit) * kFragmentBytes + lane() * 16);
+        weights_[m][k] =
+            ptx::load_global_nc<uint4>(fragments + (m * kConfig.groups_m * S::kUnits + k) * kFragmentBytes);
       }
     }
   }
 
   /// Multiplies the block's results of depthwise and hands the sums to the blocks that own them.
   __device__ __forceinline__ void run(int buffer, std::uint32_t arrived) const {
-    if (group_k() >= kConfig.groups_k) return;
+    if (!takes_part()) return;
     std::uint32_t pixels[S::kWarpK][2];
 #pragma unroll
     for (int k = 0; k < S::kWarpK; ++k) {
@@ -218,8 +230,14 @@ class Projection {
   __device__ __forceinline__ static int group_k() { return warp() / kConfig.groups_m; }
   __device__ __forceinline__ static int first_k() { return group_k() * S::kWarpK; }
   __device__ __forceinline__ static int fragment(int m) { return group_m() + m * kConfig.groups_m; }
+  // What is known at compile time costs no instruction, of which there are many before the first load.
+  static constexpr bool kAllUnits = S::kUnits % S::kBlockUnits == 0 && kConfig.groups_k * S::kWarpK == S::kBlockUnits;
+  __device__ __forceinline__ static bool takes_part() {
+    return kConfig.warps == kConfig.groups_m * kConfig.groups_k || group_k() < kConfig.groups_k;
+  }
   __device__ __forceinline__ bool lives(int m, int k) const {
-    return group_k() < kConfig.groups_k && fragment(m) < S::kFragmentsM && first_k() + k < live_units_;
+    return takes_part() && ((m + 1) * kConfig.groups_m <= S::kFragmentsM || fragment(m) < S::kFragmentsM) &&
+           (kAllUnits || first_k() + k < live_units_);
   }
 
   std::uint32_t filtered_;

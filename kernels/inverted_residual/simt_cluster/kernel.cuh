@@ -34,7 +34,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     ptx::mbarrier_init(arrived, 1);
     ptx::fence_mbarrier_init();
   }
-  arrive_at_cluster_begin();
 
   const float* const slice = packed + kConfig.c_out + rank * S::kSliceFloats;
   Expand<S> expand;
@@ -43,6 +42,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   depthwise.load(slice + S::kExpandFloats);
   Project<S> project(rank, arrived);
   if constexpr (kConfig.early != 0) project.load(slice);
+  arrive_at_cluster_begin();  // behind the loads, which would else wait for all that is computed before the wait
   const Place place = locate<S>(a, blockIdx.x / kConfig.blocks);
   expand.aim(a, place);
   Patch<S> patch;

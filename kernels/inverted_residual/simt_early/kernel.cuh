@@ -33,7 +33,6 @@ __global__ void __launch_bounds__(S::kConfig.threads, S::kConfig.min_blocks)
       ptx::mbarrier_init(arrived, 1);
       ptx::fence_mbarrier_init();
     }
-    arrive_at_cluster_begin();
   }
 
   const float* const slice = packed + rank * S::kSliceFloats;
@@ -42,6 +41,8 @@ __global__ void __launch_bounds__(S::kConfig.threads, S::kConfig.min_blocks)
   Project<S> project(rank, arrived);
   project.load(slice);
   copy_constants<S>(slice, shared);
+  // Behind the loads, which would else wait for all that is computed before the wait.
+  if constexpr (kConfig.blocks > 1) arrive_at_cluster_begin();
   const Place place = inverted_simt_early::locate<S>(a, blockIdx.x / kConfig.blocks);
   expand.aim(a, place);
   Patch<S> patch;
