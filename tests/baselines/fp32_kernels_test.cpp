@@ -224,6 +224,18 @@ TEST_CASE("nonzero: gemm without the products of zeros stays within the bound, a
   }
 }
 
+TEST_CASE("nonzero: more rows than there is room for lists of at once give the bits of all products") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    CAPTURE(kernels->name);
+    GemmData data = gemm_data(231, 200, 150, false);
+    add_zeros(data);
+    data.unsigned_zeros = true;
+    const Floats all = data.run(*kernels, Activation::none());
+    data.nonzero = true;
+    CHECK(test::compare_bits(data.run(*kernels, Activation::none()), all));
+  }
+}
+
 TEST_CASE("nonzero: a row has the same bits whatever rows stand beside it, also where its sum is zero") {
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     GemmData all = gemm_data(30, 40, 300, false);
