@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     ptx::mbarrier_init(shared + kBarrierBytes, 1);
     ptx::fence_mbarrier_init();
   }
-  // Weights are asked for first: nothing passes the arrival, a branch, that is computed behind it. Blocks of a large
-  // cluster begin farther apart, and would wait for each other.
+  // Weights are asked for first: nothing passes the arrival, a branch, that is computed behind it. Large
+  // clusters arrive first: which order is faster for them was not measured.
   constexpr bool kArrivesFirst = kConfig.blocks > kPortableBlocks;
   if constexpr (kArrivesFirst) arrive_at_cluster_begin();
 

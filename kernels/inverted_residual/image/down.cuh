@@ -255,6 +255,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   block.meet();
   typename Expand<S>::Values hidden;
   pixels.load();
+  block.weights.wait_for_expand(0);  // while pixels are under way
   expand.run(pixels, 0, hidden);
   expand.store(0, hidden);
 #pragma unroll 1

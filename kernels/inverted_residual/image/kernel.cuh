@@ -149,7 +149,6 @@ struct Block {
 
   __device__ __forceinline__ void meet() const {
     __syncthreads();
-    weights.wait_for_expand(0);
     if (kBlocks > 1) wait_for_cluster_begin();
     wait_for_predecessor();
   }
@@ -207,6 +206,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   block.meet();
   typename Expand<S>::Values hidden;
   pixels.load();
+  block.weights.wait_for_expand(0);  // while pixels are under way
   expand.run(pixels, 0, hidden);
   expand.store(0, hidden);
 #pragma unroll 1
