@@ -47,9 +47,10 @@ std::vector<TimedOperands> BlockTimer::place(std::span<const TimedKernel> kernel
   if (total > scratch_.bytes()) {
     scratch_ = DeviceBuffer();  // returns the old memory first
     scratch_ = DeviceBuffer(total, "scratch memory for measuring kernels");
-    cuda_check(cudaMemsetAsync(scratch_.data(), 0, static_cast<std::size_t>(total), stream_.get()),
-               "clearing scratch memory");
   }
+  // What other kernels left there is no packed weights: some kernels do nothing with such.
+  cuda_check(cudaMemsetAsync(scratch_.data(), 0, static_cast<std::size_t>(total), stream_.get()),
+             "clearing scratch memory");
   auto* base = static_cast<std::byte*>(scratch_.data());
   std::vector<TimedOperands> operands;
   for (std::size_t i = 0; i < kernels.size(); ++i) {

@@ -17,7 +17,7 @@ namespace mobicuda {
 
 using kernels::VariantOf;
 
-/// Device memory that a timed kernel works on; all of it zeros at first.
+/// Device memory that a timed kernel works on; all of it zeros before the first pass over the kernels.
 struct TimedOperands {
   const void* x = nullptr;
   std::vector<const void*> weights;

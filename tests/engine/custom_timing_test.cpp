@@ -1,11 +1,16 @@
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <limits>
 #include <optional>
+#include <span>
 
 #include <mobicuda/mobicuda.h>
 
+#include "choose/block_timer.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/onnx_writer.h"
+#include "runtime/device_buffer.h"
 #include "support/catch.h"
 #include "support/gpu_traits.h"
 #include "support/graphs.h"
@@ -360,6 +365,29 @@ TEST_CASE("custom: without a timing cache every choice names its rule") {
                         layer.kernel.starts_with("stem_block/") || layer.kernel.starts_with("pointwise_pool/");
     CHECK((!chosen || layer.reason.find("rule: ") != std::string::npos));
   }
+}
+
+TEST_CASE("kernels are timed with weights of zeros, whatever other kernels left in memory") {
+  constexpr std::int64_t kStained = 1 << 16;
+  constexpr std::int64_t kWeights = 256;
+  BlockTimer timer(false);
+  TimedKernel stains{"stains"};
+  stains.x_bytes = stains.y_bytes = kStained;
+  stains.enqueue = [](const TimedOperands& at, const kernels::Launch& where) {
+    return cudaMemsetAsync(at.y, 0x55, kStained, where.stream);
+  };
+  timer.microseconds(std::span(&stains, 1), std::numeric_limits<double>::infinity());
+  TimedKernel copies{"copies"};
+  copies.x_bytes = kWeights;
+  copies.y_bytes = kStained;
+  copies.weight_bytes = {kWeights};
+  const PinnedBuffer seen(kWeights, "a copy of weights");
+  copies.enqueue = [&](const TimedOperands& at, const kernels::Launch& where) {
+    return cudaMemcpyAsync(seen.data(), at.weights.front(), kWeights, cudaMemcpyDeviceToHost, where.stream);
+  };
+  std::memset(seen.data(), 1, kWeights);
+  timer.microseconds(std::span(&copies, 1), std::numeric_limits<double>::infinity());
+  CHECK(std::all_of(seen.data(), seen.data() + kWeights, [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
 }  // namespace
