@@ -66,7 +66,8 @@ constexpr Entry kEntries[] = {
     entry<Config{32, 16,  14, 28,   4, 4}>(Variant::Tile14x28K32N16, "14x28_k32_n16"),
     entry<Config{32, 16,  14, 28,   8, 1}>(Variant::Tile14x28K32N16Warps8, "14x28_k32_n16_warps8"),
     entry<Config{32, 16,  16, 28,   4, 4}>(Variant::Tile16x28K32N16, "16x28_k32_n16"),
-    entry<Config{64, 32,   8, 14,   4, 4}>(Variant::Tile8x14K64N32, "8x14_k64_n32"),
+    entry<Config{64, 32,   4, 28,   4, 1}>(Variant::Tile4x28K64N32, "4x28_k64_n32"),
+    entry<Config{64, 32,  16, 28,   8, 2}>(Variant::Tile16x28K64N32, "16x28_k64_n32"),
 };
 // clang-format on
 static_assert(in_order_of_variants(kEntries));

@@ -29,7 +29,8 @@ enum class Int8StemBlockVariant : std::uint8_t {
   Tile14x28K32N16,
   Tile14x28K32N16Warps8,
   Tile16x28K32N16,
-  Tile8x14K64N32,
+  Tile4x28K64N32,
+  Tile16x28K64N32,
 };
 
 struct Int8StemBlockParams {

@@ -24,7 +24,8 @@ constexpr Row<Int8StemShape, Int8StemBlockVariant> kRows[] = {
     {MOBICUDA_WHEN(s.waves(14, 28) <= 3), {Tile14x28K32N16Warps8}, "a few tiles for each SM"},
     {MOBICUDA_WHEN(s.waves(14, 28) <= 6), {Tile14x28K32N16}, "fewer pixels are computed twice"},
     {MOBICUDA_ALWAYS, {Tile16x28K32N16}, "large tiles compute fewer pixels twice"},
-    {MOBICUDA_ALWAYS, {Tile8x14K64N32}, "more channels"},
+    {MOBICUDA_WHEN(s.waves(4, 28) <= 2), {Tile4x28K64N32}, "small tiles keep the GPU busy"},
+    {MOBICUDA_ALWAYS, {Tile16x28K64N32}, "large tiles compute fewer pixels twice"},
 };
 // clang-format on
 
