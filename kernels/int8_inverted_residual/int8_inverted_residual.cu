@@ -8,15 +8,20 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/common/launch_cluster.h"
+#include "kernels/common/made_variants.h"
 #include "kernels/common/specialised_variants.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
+#include "kernels/int8_inverted_residual/host.h"
 #include "kernels/int8_inverted_residual/kernel.cuh"
 
 namespace mobicuda::kernels {
@@ -32,6 +37,7 @@ using int8_block::Rounding;
 using int8_block::Shape;
 using int8_block::Sizes;
 using int8_block::sizes_of;
+using int8_block::tiles_of;
 using Params = Int8InvertedResidualParams;
 using Variant = Int8InvertedResidualVariant;
 using Layers = Int8BlockLayers;
@@ -185,15 +191,13 @@ bool is_sane(const Params& p) {
          std::int64_t{p.out_h} * p.out_w <= kMaxInt / round_up(p.c_out, kChannelStep);
 }
 
-std::int64_t tiles_of(const Config& config, const Params& p) {
-  return std::int64_t{std::max(p.n, 1)} * ceil_div(p.out_h, config.tile_h) * ceil_div(p.out_w, config.tile_w);
-}
+/// All that int8_block::configurations() depends on.
+using MadeKey = std::tuple<std::array<int, 11>, std::array<int, 3>, std::array<std::size_t, 3>>;
 
-bool supports_config(const Config& config, const Params& p, const DeviceTraits& gpu) {
-  return gpu.code >= oldest_of(config) && config.cluster <= gpu.large_cluster_blocks &&
-         static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
-         config.stride == p.stride && config.c_in == p.c_in && config.c_hidden == p.c_hidden &&
-         config.c_out == p.c_out && tiles_of(config, p) * config.cluster <= kMaxInt;
+MadeKey key_of(const Params& p, const DeviceTraits& gpu) {
+  return {{p.n, p.h, p.w, p.c_in, p.c_hidden, p.c_out, p.out_h, p.out_w, p.stride, p.pad_top, p.pad_left},
+          {gpu.code, gpu.multiprocessors, gpu.large_cluster_blocks},
+          {gpu.shared_bytes_per_block, gpu.shared_bytes_per_multiprocessor, gpu.reserved_shared_bytes}};
 }
 
 /// The hidden channels of both convolutions.
@@ -348,88 +352,31 @@ Arguments arguments(const Config& config, const Params& p) {
   return a;
 }
 
-/// Tiles and warps for many images: whole maps where they are small, else tiles whose patches fit an SM several times.
-void add_large_tiles(const Params& p, const DeviceTraits& gpu, std::vector<Config>& found) {
-  constexpr int kMostTilePixels = 208;
-  constexpr int kMostRegisterSums = 96;  // of a lane, for all tiles of a warp
-  const int n_tiles = ceil_div(p.c_out, kSlice) * 4;
-  const int tile_w = std::min(p.out_w, 14);
-  for (const int rows : {14, 7}) {
-    Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, rows), tile_w, 0, 1, 1, 1};
-    if (config.tile_h * config.tile_w > kMostTilePixels || (p.stride == 2 && rows > 7)) continue;
-    const int tiles = ceil_div(config.tile_h * round_up(config.tile_w, 8), int8_block::kTile);
-    const int of_warp = std::clamp(kMostRegisterSums / (n_tiles * 4), 1, tiles);
-    config.warps = ceil_div(tiles, of_warp);
-    while (config.warps * 2 <= 8) {
-      config.warps *= 2;
-      config.parts *= 2;
-    }
-    constexpr int kRegistersOfSm = 65536;
-    constexpr int kOtherRegisters = 96;
-    const int registers = std::min(255, ceil_div(tiles * config.parts, config.warps) * n_tiles * 4 + kOtherRegisters);
-    const int by_registers = kRegistersOfSm / (config.warps * 32 * registers);
-    const int by_shared = static_cast<int>(gpu.shared_bytes_per_block /
-                                           static_cast<std::size_t>(std::max(sizes_of(config).shared_bytes, 1)));
-    config.min_blocks = std::clamp(std::min(by_registers, by_shared), 1, 4);
-    found.push_back(config);
-  }
-}
-
-/// Tiles and warps for few images: all hidden channels at once where a block has so many warps, and clusters as long as
-/// a smaller one leaves SMs without a block.
-void add_small_tiles(const Params& p, const DeviceTraits& gpu, std::vector<Config>& found) {
-  constexpr int kMostWarps = 24;
-  struct Tile {
-    int rows, columns;
-  };
-  for (const Tile& tile : {Tile{2, 7}, Tile{4, 7}, Tile{7, 7}, Tile{4, 14}}) {
-    Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, tile.rows), std::min(p.out_w, tile.columns),
-                  0,        1,      1,          1};
-    const std::int64_t tiles = tiles_of(config, p);
-    const int slices = ceil_div(p.c_hidden, kSlice);
-    const int patch = ((config.tile_h - 1) * p.stride + 3) * ((config.tile_w - 1) * p.stride + 3);
-    const int pixel_warps = ceil_div(patch, 2 * int8_block::kTile);  // that expand two tiles of pixels each
-    for (; config.cluster <= gpu.cluster_blocks; config.cluster *= 2) {
-      if (config.cluster > 1 && tiles * (config.cluster / 2) >= gpu.multiprocessors) break;
-      const int of_block = ceil_div(slices, config.cluster);
-      const int chunks = ceil_div(of_block * pixel_warps, kMostWarps);
-      config.parts = ceil_div(of_block, chunks);
-      config.warps = config.parts * pixel_warps;
-      found.push_back(config);
-    }
-  }
-}
-
-/// What may be compiled for a shape.
-std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {
-  std::vector<Config> found;
-  add_large_tiles(p, gpu, found);
-  add_small_tiles(p, gpu, found);
-  std::erase_if(found, [&](const Config& config) { return !is_valid(config) || !supports_config(config, p, gpu); });
-  return found;
-}
-
 }  // namespace
 
 std::span<const Variant> int8_inverted_residual_variants() { return kVariants; }
 
 std::string_view name(Variant variant) {
+  if (variant == Variant::Specialised) return kSpecialisedName;
   if (is_specialised(variant)) return specialised_variants().at(index_of(variant)).name;
   return kEntries[static_cast<std::size_t>(variant)].name;
 }
 
 bool supports(Variant variant, const Params& params, const DeviceTraits& gpu) {
   if (!is_sane(params) || !(is_specialised(variant) || is_compiled(variant))) return false;
-  return supports_config(config_of(variant), params, gpu);
+  return int8_block::supports(config_of(variant), params, gpu);
 }
 
 std::vector<Variant> int8_inverted_residual_specialised(const Params& params, const DeviceTraits& gpu) {
-  std::vector<Variant> found;
-  if (!gpu.compiles || !is_sane(params)) return found;
-  for (const Config& config : configurations(params, gpu)) {
-    if (const auto variant = intern(values_of(config))) found.push_back(*variant);
-  }
-  return found;
+  static MadeVariants<MadeKey, Variant> made;
+  if (!gpu.compiles || !is_sane(params)) return {};
+  return made.find(key_of(params, gpu), [&] {
+    std::vector<Variant> found;
+    for (const Config& config : int8_block::configurations(params, gpu)) {
+      if (const auto variant = intern(values_of(config))) found.push_back(*variant);
+    }
+    return found;
+  });
 }
 
 std::size_t int8_inverted_residual_packed_bytes(Variant variant, const Params& /*params*/) {
@@ -466,6 +413,16 @@ cudaError_t int8_inverted_residual(Variant variant, const Params& params, const 
 
 // The kernel's table.
 namespace {
+
+/// Configurations differ in how many slices they fill up with zeros.
+std::string_view packing(Variant variant) {
+  static std::mutex mutex;
+  static std::map<int, std::string> names;  // of the variants met
+  const Config config = config_of(variant);
+  const int slices = config.cluster * sizes_of(config).chunks * config.parts;
+  const std::lock_guard lock(mutex);
+  return names.try_emplace(slices, std::to_string(slices) + " slices").first->second;
+}
 
 OperandBytes operands(Variant variant, const Params& p) {
   OperandBytes bytes;
@@ -516,7 +473,7 @@ const KernelTable<Params, Variant>& kernel_of(const Params&) {
       .variants = kVariants,
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packing = kernels::name,  // configurations order weights differently
+      .packing = packing,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<Params>,

@@ -85,6 +85,8 @@ enum class Int8InvertedResidualVariant : std::uint16_t {
   S1Tile4x7K160C960N320Cluster6,
   S1Tile7x7K160C960N320Cluster6,
   S1Tile1x7K160C960N320Cluster8,
+  // Stands for those that are compiled for a shape, in rules; runs nothing.
+  Specialised,
   // Values from here on are specialised variants, by the order in which the process met them.
   FirstSpecialised = 0x400,
 };
@@ -109,7 +111,8 @@ std::string_view name(Int8InvertedResidualVariant variant);
 /// Whether the variant runs these parameters on that GPU with the device code loaded there. Host-only.
 bool supports(Int8InvertedResidualVariant variant, const Int8InvertedResidualParams& params, const DeviceTraits& gpu);
 
-/// What can be compiled for these parameters; none where no code can be compiled for the GPU.
+/// At most six that can be compiled for these parameters, the one expected to be the fastest first; none where no code
+/// can be compiled for the GPU.
 std::vector<Int8InvertedResidualVariant> int8_inverted_residual_specialised(const Int8InvertedResidualParams& params,
                                                                             const DeviceTraits& gpu);
 

@@ -6,14 +6,13 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernels/common/made_variants.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
@@ -107,49 +106,24 @@ std::optional<Variant> intern(std::size_t family, const ConfigValues& values) {
   return static_cast<Variant>(kFirstSpecialised + *index);
 }
 
-/// Variants that families made, by all that they depend on. Ranking configurations takes milliseconds, and one plan
-/// asks several times for the same block. Safe from several threads.
-class MadeVariants {
- public:
-  /// What make() gives for the family, parameters and GPU, or gave before.
-  template <class Make>
-  std::vector<Variant> find(std::size_t family, const InvertedResidualParams& params, const DeviceTraits& gpu,
-                            const Make& make) {
-    const Key key = key_of(family, params, gpu);
-    {
-      const std::scoped_lock lock(mutex_);
-      if (const auto known = made_.find(key); known != made_.end()) return known->second;
-    }
-    std::vector<Variant> made = make();
-    const std::scoped_lock lock(mutex_);
-    if (made_.size() >= kMost) made_.clear();
-    made_.emplace(key, made);
-    return made;
-  }
+/// All that the variants which a family makes depend on.
+using MadeKey =
+    std::tuple<std::size_t, Elem, std::array<int, 17>, std::array<std::uint32_t, 6>, std::array<std::size_t, 9>>;
 
- private:
-  using Key =
-      std::tuple<std::size_t, Elem, std::array<int, 17>, std::array<std::uint32_t, 6>, std::array<std::size_t, 9>>;
-  static constexpr std::size_t kMost = 4096;
-
-  static Key key_of(std::size_t family, const InvertedResidualParams& p, const DeviceTraits& gpu) {
-    const auto size = [](int value) { return static_cast<std::size_t>(value); };
-    const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
-    return {family,
-            p.elem,
-            {p.n, p.h, p.w, p.c_in, p.c_hidden, p.c_out, p.out_h, p.out_w, p.kernel, p.stride, p.pad_top, p.pad_left,
-             p.expand ? 1 : 0, p.residual ? 1 : 0, p.split ? 1 : 0, static_cast<int>(p.expand_activation.kind),
-             static_cast<int>(p.depthwise_activation.kind)},
-            {bits(p.expand_activation.lo), bits(p.expand_activation.hi), bits(p.depthwise_activation.lo),
-             bits(p.depthwise_activation.hi), bits(p.project_clip.lo), bits(p.project_clip.hi)},
-            {size(gpu.capability), size(gpu.code), gpu.wgmma_code ? 1U : 0U, size(gpu.multiprocessors),
-             gpu.shared_bytes_per_block, gpu.shared_bytes_per_multiprocessor, gpu.reserved_shared_bytes,
-             size(gpu.cluster_blocks), size(gpu.large_cluster_blocks)}};
-  }
-
-  std::mutex mutex_;
-  std::map<Key, std::vector<Variant>> made_;
-};
+MadeKey key_of(std::size_t family, const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  const auto size = [](int value) { return static_cast<std::size_t>(value); };
+  const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  return {family,
+          p.elem,
+          {p.n, p.h, p.w, p.c_in, p.c_hidden, p.c_out, p.out_h, p.out_w, p.kernel, p.stride, p.pad_top, p.pad_left,
+           p.expand ? 1 : 0, p.residual ? 1 : 0, p.split ? 1 : 0, static_cast<int>(p.expand_activation.kind),
+           static_cast<int>(p.depthwise_activation.kind)},
+          {bits(p.expand_activation.lo), bits(p.expand_activation.hi), bits(p.depthwise_activation.lo),
+           bits(p.depthwise_activation.hi), bits(p.project_clip.lo), bits(p.project_clip.hi)},
+          {size(gpu.capability), size(gpu.code), gpu.wgmma_code ? 1U : 0U, size(gpu.multiprocessors),
+           gpu.shared_bytes_per_block, gpu.shared_bytes_per_multiprocessor, gpu.reserved_shared_bytes,
+           size(gpu.cluster_blocks), size(gpu.large_cluster_blocks)}};
+}
 
 const FamilyEntry& entry_of(Variant variant) { return entry_table().entries[static_cast<std::size_t>(variant)]; }
 
@@ -205,12 +179,12 @@ bool supports(Variant variant, const InvertedResidualParams& params, const Devic
 
 std::vector<Variant> inverted_residual_specialised(Variant family, const InvertedResidualParams& params,
                                                    const DeviceTraits& gpu) {
-  static MadeVariants made;
+  static MadeVariants<MadeKey, Variant> made;
   if (!gpu.compiles || !is_sane(params)) return {};
   for (std::size_t i = 0; i < families().size(); ++i) {
     if (families()[i]->variant != family) continue;
     if (!runs_activations(*families()[i], params)) return {};
-    return made.find(i, params, gpu, [&] {
+    return made.find(key_of(i, params, gpu), [&] {
       std::vector<Variant> found;
       for (const ConfigValues& values : families()[i]->configurations(params, gpu)) {
         if (found.size() == kMostOfFamily) break;

@@ -1,6 +1,7 @@
 // Which kernel the rule takes for an int8 block: kernels/int8_inverted_residual/README.md has the times. No GPU is
 // needed.
 #include <algorithm>
+#include <string>
 #include <string_view>
 
 #include "choose/rules.h"
@@ -41,6 +42,47 @@ TEST_CASE("the rule shares tiles of an int8 block among SMs where there are few 
     CHECK_FALSE(shares(kernels::traits_of(90, 132), 256, layer));
     CHECK_FALSE(shares(kernels::traits_of(80, 108), 1, layer));
   }
+}
+
+kernels::DeviceTraits with_compiler(int capability, int multiprocessors) {
+  kernels::DeviceTraits gpu = kernels::traits_of(capability, multiprocessors);
+  gpu.compiles = true;
+  return gpu;
+}
+
+// A variant's name, or "layers".
+std::string choice(const kernels::DeviceTraits& gpu, int n, const test::InvertedResidualLayer& layer) {
+  const auto chosen = Rules(gpu, {}).fused(block(n, layer));
+  return chosen ? std::string(name(chosen->variant)) : "layers";
+}
+
+TEST_CASE("the rule has int8 blocks compiled that the library has no tiles for") {
+  const kernels::DeviceTraits gpu = with_compiler(90, 132);
+  const kernels::DeviceTraits without = kernels::traits_of(90, 132);
+  // Of width 0.5, 1.4, and of 1.0 at 160 and 224 pixels.
+  const test::InvertedResidualLayer narrow{"narrow", 28, 16, 96, 16, 1};
+  const test::InvertedResidualLayer wide{"wide", 14, 88, 528, 136, 1};
+  const test::InvertedResidualLayer odd{"odd", 20, 32, 192, 32, 1};
+  const test::InvertedResidualLayer sevens{"sevens", 28, 32, 192, 32, 1};
+  for (const int n : {1, 8, 128}) {
+    CAPTURE(n);
+    CHECK(choice(gpu, n, narrow).starts_with("int8_block_1_16_96_16_"));
+    CHECK(choice(gpu, n, wide).starts_with("int8_block_1_88_528_136_"));
+    CHECK(choice(gpu, n, odd).starts_with("int8_block_1_32_192_32_"));
+    CHECK(choice(gpu, n, sevens).find("int8_block") == std::string::npos);
+    CHECK(choice(with_compiler(80, 108), n, narrow).ends_with("_1"));  // no cluster
+    CHECK(choice(without, n, narrow) == "layers");
+    CHECK(choice(without, n, odd).starts_with("s1_"));
+  }
+}
+
+TEST_CASE("the rule leaves int8 blocks of many products apart where wgmma runs them for many images") {
+  const test::InvertedResidualLayer last{"last", 7, 224, 1344, 448, 1};
+  const test::InvertedResidualLayer large{"large", 14, 136, 816, 136, 1};
+  CHECK(choice(with_compiler(90, 132), 1, last).starts_with("int8_block_"));
+  CHECK(choice(with_compiler(90, 132), 32, last) == "layers");
+  CHECK(choice(with_compiler(90, 132), 128, large).starts_with("int8_block_"));
+  CHECK(choice(with_compiler(80, 108), 128, large).starts_with("int8_block_"));
 }
 
 }  // namespace

@@ -97,6 +97,15 @@ TEST_CASE("specialised kernels of bytes equal the integer oracle") {
     blocks.push_back(int8::block(2, size, size + 3, 48, 288, 48, 1));
     blocks.push_back(int8::block(1, size, size, 88, 528, 136, 1));
   }
+  // Widths and sizes of MobileNetV2 with one image and with many, for which models choose other tiles.
+  for (const int images : {1, 9, 70}) {
+    blocks.push_back(int8::block(images, 12, 12, 16, 96, 16, 1));
+    blocks.push_back(int8::block(images, 20, 20, 24, 144, 32, 2));
+    blocks.push_back(int8::block(images, 10, 10, 64, 384, 96, 1));
+    blocks.push_back(int8::block(images, 5, 5, 160, 960, 160, 1));
+    blocks.push_back(int8::block(images, 3, 3, 160, 960, 320, 1));
+  }
+  blocks.push_back(int8::block(1, 7, 7, 224, 1344, 448, 1));
   std::vector<WantedKernel> wanted;
   for (const auto& p : blocks) {
     for (const auto variant : kernel.specialised(p, gpu_that_compiles()))

@@ -206,6 +206,33 @@ TEST_CASE("specialised variants: names of int8 blocks with any numbers are refus
   CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_8192_64_64_32_32_1_1"));
 }
 
+TEST_CASE("specialised variants: a few int8 blocks of every size run it and fit the GPU") {
+  Int8InvertedResidualParams p;
+  const auto& kernel = kernel_of(p);
+  p.pad_top = p.pad_left = 1;
+  p.c_in = 24;
+  p.c_hidden = 144;
+  p.c_out = 40;
+  for (const int capability : {80, 90}) {
+    const DeviceTraits gpu = gpu_that_compiles(capability, 132);
+    for (p.stride = 1; p.stride <= 2; ++p.stride) {
+      for (p.n = 0; p.n <= 300; p.n = p.n * 7 + 1) {
+        for (int size = 1; size <= 40; ++size) {
+          p.h = size;
+          p.w = 41 - size;
+          p.out_h = (p.h + p.stride - 1) / p.stride;
+          p.out_w = (p.w + p.stride - 1) / p.stride;
+          const auto found = kernel.specialised(p, gpu);
+          CAPTURE(kernel.shape(p), capability);
+          REQUIRE_FALSE(found.empty());
+          REQUIRE(found.size() <= 6);
+          for (const auto variant : found) REQUIRE(kernel.supports(variant, p, gpu));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("specialised variants: none where no code can be compiled, or the GPU is older") {
   const InvertedResidualParams any;
   const auto& kernel = kernel_of(any);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "choose/kernels.h"
 
 namespace mobicuda {
@@ -10,11 +13,27 @@ struct Int8BlockShape {
   const Int8InvertedResidualParams& params;
   int multiprocessors;
   bool wgmma;
+  bool made;  // kernels are compiled for the block
 
   // Tiles of rows x columns for each SM.
   double waves(int rows, int columns) const {
     return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, columns) /
            multiprocessors;
+  }
+
+  // Whether one launch takes less than three, whose 1x1 convolutions are wgmma's: up to so many outputs for each SM, as
+  // images of 7x7, the fewer the more products there are for a pixel. Of large images, whose hidden tensors are, always
+  // but with the most products.
+  bool products_pay() const {
+    constexpr double kPixels = 49;
+    constexpr double kMostImages = 0.2;
+    constexpr double kProducts = 369e3;
+    constexpr int kLarge = 196;
+    constexpr double kMostOfLarge = 300e3;
+    const double images = static_cast<double>(params.n) * params.out_h * params.out_w / kPixels / multiprocessors;
+    const double products = static_cast<double>(params.c_hidden) * (params.c_in + params.c_out);
+    return images <= kMostImages * std::pow(kProducts / products, 3) ||
+           (params.h * params.w >= kLarge && products <= kMostOfLarge);
   }
 };
 
@@ -22,14 +41,17 @@ using Int8BlockRow = Row<Int8BlockShape, Int8InvertedResidualVariant>;
 
 // clang-format off
 constexpr Int8BlockRow kPays[] = {
-    {MOBICUDA_ALWAYS,
+    {MOBICUDA_WHEN(s.made && (!s.wgmma || s.products_pay())), {Specialised},
+     "one launch instead of three; by wgmma many products take less in three"},
+    {MOBICUDA_WHEN(!s.made),
      {S2Tile8x14K16C96N24, S1Tile14x14K24C144N24, S2Tile14x14K24C144N32, S1Tile14x14K32C192N32, S2Tile7x14K32C192N64, S1Tile14x14K64C384N64},
      "one launch instead of three"},
-    {MOBICUDA_ALWAYS, {S1Tile14x14K64C384N96, S1Tile14x14K96C576N96, S2Tile7x7K96C576N160}, "one launch instead of three"},
-    {MOBICUDA_WHEN(!s.wgmma || s.waves(7, 7) <= 0.9), {S1Tile7x7K160C960N160, S1Tile7x7K160C960N320},
+    {MOBICUDA_WHEN(!s.made), {S1Tile14x14K64C384N96, S1Tile14x14K96C576N96, S2Tile7x7K96C576N160}, "one launch instead of three"},
+    {MOBICUDA_WHEN(!s.made && (!s.wgmma || s.waves(7, 7) <= 0.9)), {S1Tile7x7K160C960N160, S1Tile7x7K160C960N320},
      "one launch instead of three; by wgmma many images take less in three"},
 };
 constexpr Int8BlockRow kRows[] = {
+    {MOBICUDA_WHEN(s.made), {Specialised}, "compiled for this shape"},
     {MOBICUDA_WHEN(s.waves(4, 8) <= 1), {S2Tile4x8K16C96N24}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(7, 8) <= 1.5), {S2Tile7x8K16C96N24}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(8, 14) <= 2.25), {S2Tile8x14K16C96N24Warps12}, "small tiles keep the GPU busy"},
@@ -96,19 +118,33 @@ constexpr Int8BlockRow kRows[] = {
 };
 // clang-format on
 
+// Blocks for which the library has no kernels, or kernels whose tiles, of sevens, leave a rest.
+Int8BlockShape shape_of(const Int8InvertedResidualParams& params, const DeviceTraits& gpu) {
+  const auto variants = int8_inverted_residual_variants();
+  const bool sevens = params.out_h % 7 == 0 && params.out_w % 7 == 0;
+  const bool suits = sevens && std::any_of(variants.begin(), variants.end(), [&](Int8InvertedResidualVariant variant) {
+                       return supports(variant, params, gpu);
+                     });
+  const bool made = !suits && !int8_inverted_residual_specialised(params, gpu).empty();
+  return {params, gpu.multiprocessors, gpu.wgmma_code, made};
+}
+
 }  // namespace
 
 Preferences<Int8InvertedResidualVariant> preferences(const Int8InvertedResidualParams& params,
                                                      const DeviceTraits& gpu) {
-  const Int8BlockShape shape{params, gpu.multiprocessors, gpu.wgmma_code};
   Preferences<Int8InvertedResidualVariant> found;
-  append(kRows, shape, found);
+  append(kRows, shape_of(params, gpu), found);
+  for (auto& preferred : found) {
+    if (preferred.variant == Specialised) preferred.variant = int8_inverted_residual_specialised(params, gpu).front();
+  }
   return found;
 }
 
 std::string_view why_fused(const Int8InvertedResidualParams& params, const DeviceTraits& gpu) {
-  return first_why(kPays, Int8BlockShape{params, gpu.multiprocessors, gpu.wgmma_code},
-                   [&](Int8InvertedResidualVariant variant) { return supports(variant, params, gpu); });
+  return first_why(kPays, shape_of(params, gpu), [&](Int8InvertedResidualVariant variant) {
+    return variant == Specialised || supports(variant, params, gpu);
+  });
 }
 
 FusedOption fused_option(const Int8InvertedResidualParams&) { return {"int8_block"}; }
