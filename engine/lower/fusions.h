@@ -81,6 +81,7 @@ std::unique_ptr<Fusion> make_conv_sum_fusion();
 std::unique_ptr<Fusion> make_int8_stem_block_fusion();
 std::unique_ptr<Fusion> make_int8_block_fusion();
 std::unique_ptr<Fusion> make_int8_sum_fusion();
+std::unique_ptr<Fusion> make_int8_dequantize_fusion();
 
 /// All, in the order in which they look for nodes: the stem comes before the blocks, because the block behind the first
 /// convolution is one of theirs too; expansions with their depthwise convolution, heads, gates and sums take
@@ -98,6 +99,7 @@ inline std::vector<std::unique_ptr<Fusion>> make_fusions() {
   fusions.push_back(make_int8_stem_block_fusion());
   fusions.push_back(make_int8_block_fusion());
   fusions.push_back(make_int8_sum_fusion());
+  fusions.push_back(make_int8_dequantize_fusion());
   return fusions;
 }
 

@@ -30,6 +30,8 @@ struct Arguments {
   int k_slices, whole_rounds, last_round;  ///< of pipeline.cuh
   std::uint32_t x_zero;                    ///< four times
   bool y_is_float;
+  bool dequantizes;  ///< floats are those that bytes stand for
+  float y_scale;
   FinishBytes finish;
 };
 
@@ -43,6 +45,13 @@ struct Channels {
 template <int kRun>
 __device__ __forceinline__ Channels<kRun> load_channels(const std::int32_t* bias, const float* multiplier) {
   return {load<kRun>(bias), load<kRun>(multiplier)};
+}
+
+/// A product of a sum and its multiplier as y has it where it is a float.
+__device__ __forceinline__ float float_result(const Arguments& a, float value) {
+  if (!a.dequantizes) return value;
+  const float whole = ptx::add_rounded(round_clipped(a.finish.result, value), -kRoundToWhole);
+  return ptx::multiply_rounded(whole, a.y_scale);
 }
 
 /// Finishes and stores kRun (4 or 8) neighbouring sums of pixel m from channel n on, a multiple of kRun.
@@ -60,6 +69,8 @@ __device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, con
       static_cast<std::size_t>(m) * static_cast<std::size_t>(a.y_pitch) + static_cast<std::size_t>(n);
   if (a.y_is_float) {
     float* const to = static_cast<float*>(a.y) + at;
+#pragma unroll
+    for (float& value : values) value = float_result(a, value);
     if (a.n % kRun == 0) {
       Packet<float, kRun> packet;
 #pragma unroll
@@ -91,7 +102,7 @@ __device__ __forceinline__ void finish_one(const Arguments& a, int m, int n, std
   const std::size_t at =
       static_cast<std::size_t>(m) * static_cast<std::size_t>(a.y_pitch) + static_cast<std::size_t>(n);
   if (a.y_is_float) {
-    static_cast<float*>(a.y)[at] = value;
+    static_cast<float*>(a.y)[at] = float_result(a, value);
     return;
   }
   const std::uint32_t residual = a.finish.adds ? static_cast<std::uint8_t>(a.residual[at]) : 0U;

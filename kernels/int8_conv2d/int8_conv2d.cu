@@ -35,9 +35,10 @@ constexpr int kSmallPitchStep = int8_conv::kStemTaps * kSmallBytePitch;  // of a
 constexpr int kOldest = 75;
 constexpr int kTensorCores = 80;
 
+bool gives_floats(const Params& p) { return p.output != Params::Output::Int8; }
 int x_pitch_of(const Params& p) { return p.x_pitch == 0 ? round_up(p.c_in, kChannelStep) : p.x_pitch; }
 int y_pitch_of(const Params& p) {
-  if (p.output == Params::Output::Float) return p.c_out;
+  if (gives_floats(p)) return p.c_out;
   return p.y_pitch == 0 ? round_up(p.c_out, kChannelStep) : p.y_pitch;
 }
 bool has_small_pitch(const Params& p) { return p.x_pitch == kSmallBytePitch; }
@@ -77,13 +78,13 @@ bool has_extents(const Params& p) {
 bool has_pitches(const Params& p) {
   const int x_pitch = x_pitch_of(p);
   if (has_small_pitch(p) ? p.c_in > kSmallBytePitch : x_pitch % kChannelStep != 0 || x_pitch < p.c_in) return false;
-  if (p.output == Params::Output::Float) return p.y_pitch == 0 && !p.residual;
+  if (gives_floats(p)) return p.y_pitch == 0 && !p.residual;
   const int y_pitch = y_pitch_of(p);
   return y_pitch % kChannelStep == 0 && y_pitch >= p.c_out;
 }
 
 bool has_quantisation(const Params& p) {
-  if (!is_byte(p.x_zero) || !is_valid(p.result)) return false;
+  if (!is_byte(p.x_zero) || !is_valid(p.result) || !is_scale(p.y_scale)) return false;
   return !p.residual || (is_valid(p.sum) && p.sum.a_zero == p.result.zero_point);
 }
 
@@ -92,7 +93,9 @@ Arguments arguments(const Params& p) {
   a.m = static_cast<int>(p.n * pixels_of(p));
   a.n = p.c_out;
   a.k = static_cast<int>(row_bytes_of(p));
-  a.y_is_float = p.output == Params::Output::Float;
+  a.y_is_float = gives_floats(p);
+  a.dequantizes = p.output == Params::Output::Dequantized;
+  a.y_scale = p.y_scale;
   a.w_rows = round_up(p.c_out, kChannelStep);
   a.columns = a.y_is_float ? p.c_out : a.w_rows;
   a.x_pitch = x_pitch_of(p);
@@ -431,7 +434,7 @@ OperandBytes operands(Int8Conv2dVariant, const Params& p) {
   bytes.weights[0] = table::as_bytes(int8_conv2d_packed_bytes(p));
   bytes.weights[1] = table::bytes(sizeof(std::int32_t), table::as_bytes(int8_conv2d_packed_biases(p)));
   bytes.weights[2] = table::bytes(sizeof(float), channels);
-  const std::size_t element = p.output == Params::Output::Float ? sizeof(float) : sizeof(std::int8_t);
+  const std::size_t element = gives_floats(p) ? sizeof(float) : sizeof(std::int8_t);
   bytes.y = table::bytes(element, p.n, pixels_of(p), y_pitch_of(p));
   if (p.residual) bytes.residual = bytes.y;
   return bytes;
@@ -448,7 +451,7 @@ std::string shape(const Params& p) {
   text.with("n", p.n).with("h", p.h).with("w", p.w).with("c_in", p.c_in).with("c_out", p.c_out);
   text.with("out_h", p.out_h).with("out_w", p.out_w).with_window(p).with("groups", p.groups);
   text.with("x_pitch", p.x_pitch).with("y_pitch", p.y_pitch).with("residual", p.residual);
-  return text.with("float_output", p.output == Params::Output::Float).take();
+  return text.with("float_output", gives_floats(p)).take();
 }
 
 }  // namespace

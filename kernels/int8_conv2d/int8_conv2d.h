@@ -16,8 +16,8 @@ namespace mobicuda::kernels {
 //                                                     ox * stride_w + kx * dilation_w - pad_left, ci] - x_zero)
 //                                                  * w[co, ky, kx, ci]
 // exactly, in int32; pixels outside the image count as x_zero. y = output of float(acc) * multiplier[co], a byte
-// (ByteRange) or, with Output::Float, that product itself. NHWC, int8. A product of matrices is a convolution of
-// 1 x 1 pixels.
+// (ByteRange), with Output::Float that product itself, or with Output::Dequantized the number that the byte stands for,
+// float(byte - result.zero_point) * y_scale. NHWC, int8. A product of matrices is a convolution of 1 x 1 pixels.
 
 /// Mma: s8 tensor cores, sm_80+, one group; spelt rows (output pixels) x columns (output channels) x bytes of k, K2 and
 /// K4: that many groups of warps share a tile's sums. Narrow: pointwise, up to 64 input channels. Gemv: few rows of a
@@ -45,7 +45,7 @@ enum class Int8Conv2dVariant : std::uint8_t {
 };
 
 struct Int8Conv2dParams {
-  enum class Output : std::uint8_t { Int8, Float };
+  enum class Output : std::uint8_t { Int8, Float, Dequantized };
 
   Output output = Output::Int8;
   int n = 0, h = 0, w = 0, c_in = 0, c_out = 0;
@@ -60,7 +60,8 @@ struct Int8Conv2dParams {
   int x_pitch = 0;
   int y_pitch = 0;  ///< of y and the residual, a multiple of 16; 0: c_out, rounded up to 16. Of floats: always c_out
   int x_zero = 0;
-  ByteRange result{};  ///< of y, or of the bytes that the residual is added to
+  ByteRange result{};    ///< of y, or of the bytes that the residual is added to
+  float y_scale = 1.0F;  ///< of Output::Dequantized
   bool residual = false;
   ByteSum sum{};  ///< with a residual: y = sum(result, residual); its a_zero is result.zero_point
 };

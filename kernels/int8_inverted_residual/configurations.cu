@@ -29,7 +29,7 @@ constexpr int register_limit(const Config& c) {
   return std::min(kMostRegisters, kOfSm / (c.warps * 32 * c.min_blocks) / 8 * 8);
 }
 
-/// Share of the SMs that clusters of 1, 2, ... blocks find beside each other.
+/// Share of the SMs that clusters of 1, 2, ... blocks find beside each other; larger ones as the last.
 constexpr double kSmsOfClusters[kMostBlocks] = {1, 1, 0.9, 0.9, 0.85, 0.8, 0.8, 0.8};
 
 /// With `resident` blocks on each SM, from their start to their end, in cycles.
@@ -67,7 +67,6 @@ double round_cycles(const Config& c, const Sizes& s, double resident) {
   return s.chunks * chunk + resident * (patch + weights) + exchange;
 }
 
-/// That a launch is expected to take.
 double cycles(const Config& c, const Sizes& s, const Params& p, const DeviceTraits& gpu) {
   constexpr double kLaunch = 1536;  // from one kernel's last block to the next one's first, and back
   constexpr double kBlock = 1000;   // to begin a block on each SM, all in all
@@ -75,7 +74,9 @@ double cycles(const Config& c, const Sizes& s, const Params& p, const DeviceTrai
   constexpr double kRounding = 1e-9;
   const auto tiles = static_cast<double>(tiles_of(c, p));
   const double at_once = std::max(
-      1.0, std::floor(gpu.multiprocessors * kSmsOfClusters[c.cluster - 1] * c.min_blocks / c.cluster + kRounding));
+      1.0,
+      std::floor(gpu.multiprocessors * kSmsOfClusters[std::min(c.cluster, kMostBlocks) - 1] * c.min_blocks / c.cluster +
+                 kRounding));
   const double rounds = std::floor(tiles / at_once);
   double rest = (tiles - rounds * at_once) * c.cluster / gpu.multiprocessors;  // blocks of an SM
   rest = std::min<double>(c.cluster > 1 ? std::max(rest, 1.0) : std::ceil(rest - kRounding), c.min_blocks);
@@ -130,6 +131,10 @@ bool supports(const Config& config, const Params& p, const DeviceTraits& gpu) {
          static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
          config.stride == p.stride && config.c_in == p.c_in && config.c_hidden == p.c_hidden &&
          config.c_out == p.c_out && tiles_of(config, p) * config.cluster <= std::numeric_limits<std::int32_t>::max();
+}
+
+double expected_cycles(const Config& config, const Params& p, const DeviceTraits& gpu) {
+  return cycles(config, sizes_of(config), p, gpu);
 }
 
 std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {

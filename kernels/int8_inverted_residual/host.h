@@ -16,6 +16,10 @@ std::int64_t tiles_of(const Config& config, const Int8InvertedResidualParams& pa
 /// As kernels::supports(); the configuration is valid, the parameters are sane.
 bool supports(const Config& config, const Int8InvertedResidualParams& params, const DeviceTraits& gpu);
 
+/// Cycles that a launch is expected to take by the model that ranks configurations. The configuration supports the
+/// parameters.
+double expected_cycles(const Config& config, const Int8InvertedResidualParams& params, const DeviceTraits& gpu);
+
 /// At most six that run the parameters on this GPU, the one expected to be the fastest first. The parameters are sane.
 std::vector<Config> configurations(const Int8InvertedResidualParams& params, const DeviceTraits& gpu);
 

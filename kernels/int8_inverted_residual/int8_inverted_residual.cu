@@ -379,6 +379,10 @@ std::vector<Variant> int8_inverted_residual_specialised(const Params& params, co
   });
 }
 
+double int8_inverted_residual_expected_cycles(Variant variant, const Params& params, const DeviceTraits& gpu) {
+  return int8_block::expected_cycles(config_of(variant), params, gpu);
+}
+
 std::size_t int8_inverted_residual_packed_bytes(Variant variant, const Params& /*params*/) {
   return static_cast<std::size_t>(sizes_of(config_of(variant)).packed_bytes);
 }

@@ -116,6 +116,10 @@ bool supports(Int8InvertedResidualVariant variant, const Int8InvertedResidualPar
 std::vector<Int8InvertedResidualVariant> int8_inverted_residual_specialised(const Int8InvertedResidualParams& params,
                                                                             const DeviceTraits& gpu);
 
+/// How long a variant that supports the parameters is expected to take, beside others. Host-only.
+double int8_inverted_residual_expected_cycles(Int8InvertedResidualVariant variant,
+                                              const Int8InvertedResidualParams& params, const DeviceTraits& gpu);
+
 struct Int8BlockLayers {
   Int8Layer expand, depthwise, project;
 };

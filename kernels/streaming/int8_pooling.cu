@@ -22,6 +22,7 @@ constexpr int kLeastThreads = 512;  // of a multiprocessor, where each has kWide
 constexpr int kThreads = 128;
 constexpr int kSlices = 8;  // of a global average's pixels
 constexpr int kWordsOfBlock = kThreads / kSlices;
+constexpr int kTogether = 8;      // loads of a thread that are under way: all of a map of 8x8
 constexpr int kMostOfByte = 255;  // |q - zero point|
 
 struct Arguments {
@@ -125,9 +126,16 @@ __global__ void __launch_bounds__(kThreads) global_kernel(const Arguments a) {
   std::int32_t sums[kWord] = {};
   if (of_pixel < a.words) {
     const std::int8_t* const from = a.x + static_cast<std::int64_t>(blockIdx.x) * pixels * a.x_pitch + of_pixel * kWord;
-#pragma unroll 4
-    for (int pixel = slice; pixel < pixels; pixel += kSlices) {
-      add_word(*reinterpret_cast<const std::uint32_t*>(from + static_cast<std::int64_t>(pixel) * a.x_pitch), sums);
+    for (int first = slice; first < pixels; first += kSlices * kTogether) {
+      std::uint32_t words[kTogether];
+#pragma unroll
+      for (int i = 0; i < kTogether; ++i) {
+        const int pixel = first + i * kSlices;
+        const std::int8_t* const at = from + static_cast<std::int64_t>(pixel) * a.x_pitch;
+        words[i] = pixel < pixels ? *reinterpret_cast<const std::uint32_t*>(at) : 0;
+      }
+#pragma unroll
+      for (const std::uint32_t word_of_pixel : words) add_word(word_of_pixel, sums);
     }
   }
 #pragma unroll

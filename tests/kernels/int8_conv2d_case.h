@@ -30,7 +30,7 @@ using window_case::count_of;
 
 inline int padded(int channels) { return kernels::round_up(channels, kernels::kChannelStep); }
 inline int x_pitch_of(const Int8Conv2dParams& p) { return p.x_pitch == 0 ? padded(p.c_in) : p.x_pitch; }
-inline bool is_float(const Int8Conv2dParams& p) { return p.output == Int8Conv2dParams::Output::Float; }
+inline bool is_float(const Int8Conv2dParams& p) { return p.output != Int8Conv2dParams::Output::Int8; }
 inline int y_pitch_of(const Int8Conv2dParams& p) {
   if (is_float(p)) return p.c_out;
   return p.y_pitch == 0 ? padded(p.c_out) : p.y_pitch;
@@ -124,7 +124,9 @@ std::vector<Result> oracle(const Int8Conv2dParams& p, const Data& data) {
       const float value = product(static_cast<float>(sum), factor);
       Result& to = y[pixel * pitch + co];
       if constexpr (std::is_same_v<Result, float>) {
-        to = value;
+        const bool dequantized = p.output == Int8Conv2dParams::Output::Dequantized;
+        const int whole = dequantized ? to_byte(p.result, value) - p.result.zero_point : 0;
+        to = dequantized ? product(static_cast<float>(whole), p.y_scale) : value;
       } else {
         to = to_byte(p.result, value);
         if (p.residual) to = add_bytes(p.sum, to, data.residual[pixel * pitch + co]);

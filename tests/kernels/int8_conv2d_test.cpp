@@ -27,6 +27,12 @@ Int8Conv2dParams as_float(Int8Conv2dParams p) {
   return p;
 }
 
+Int8Conv2dParams as_dequantized(Int8Conv2dParams p) {
+  p.output = Int8Conv2dParams::Output::Dequantized;
+  p.y_scale = 0.037F;
+  return p;
+}
+
 TEST_CASE("int8_conv2d_pack puts channels innermost and the input's zero point into the bias") {
   Int8Conv2dParams p = window(1, 4, 4, 2, 1, 1, 1);
   p.kernel_w = 2;
@@ -62,6 +68,7 @@ TEST_CASE("int8_conv2d equals the integer oracle in every bit: products", "[sani
       CHECK(check(rows(m, k, n), seed) == with_wgmma(variants));
       CHECK(check(with_residual(rows(m, k, n)), seed + 1) == with_wgmma(variants));
       CHECK(check(as_float(rows(m, k, n)), seed + 2) == variants);
+      CHECK(check(as_dequantized(rows(m, k, n)), seed + 3) == variants);
       seed += 5;
     }
   }
@@ -97,6 +104,7 @@ TEST_CASE("int8_conv2d equals the integer oracle in every bit: pixels of four by
   Int8Conv2dParams p = window(1, 8, 8, 3, 20, 3, 1);
   p.x_pitch = 4;
   CHECK(check(as_float(p), seed) == kOfSmallPitch);
+  CHECK(check(as_dequantized(p), seed) == kOfSmallPitch);
   CHECK(check(with_residual(p), seed) == kOfSmallPitch);
   p = window(3, 40, 37, 3, 72, 7, 2);  // several tiles, by channels and by rows
   p.x_pitch = 4;
@@ -231,6 +239,7 @@ TEST_CASE("int8_conv2d equals the integer oracle on the layers of MobileNetV2") 
   check(stem, seed);
   check(as_float(rows(1, 1280, 1000)), seed + 5);
   check(as_float(rows(32, 1280, 1000)), seed + 10);
+  check(as_dequantized(rows(1, 1280, 1000)), seed + 15);
 }
 
 TEST_CASE("int8_conv2d says what it supports, and refuses the rest") {
@@ -272,6 +281,8 @@ TEST_CASE("int8_conv2d says what it supports, and refuses the rest") {
     q.sum.b_scale = 0.0F;
   }));
   CHECK(refused([](Int8Conv2dParams& q) { q = as_float(with_residual(q)); }));
+  CHECK(refused([](Int8Conv2dParams& q) { q = as_dequantized(with_residual(q)); }));
+  CHECK(refused([](Int8Conv2dParams& q) { q.y_scale = 0.0F; }));
   REQUIRE_FALSE(kernels::supports(Int8Conv2dVariant::Direct, good, kernels::traits_of(70, 132)));
   REQUIRE_FALSE(kernels::supports(Int8Conv2dVariant::Mma64x64x64, good, kernels::traits_of(75, 132)));
 }

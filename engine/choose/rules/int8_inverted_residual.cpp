@@ -118,15 +118,28 @@ constexpr Int8BlockRow kRows[] = {
 };
 // clang-format on
 
-// Blocks for which the library has no kernels, or kernels whose tiles, of sevens, leave a rest.
-Int8BlockShape shape_of(const Int8InvertedResidualParams& params, const DeviceTraits& gpu) {
-  const auto variants = int8_inverted_residual_variants();
+// Whether a block runs in a kernel compiled for it: where the library has none, or one whose tiles, of sevens, leave a
+// rest and cost what the model of configurations is sure to save.
+bool is_made(const Int8InvertedResidualParams& params, const DeviceTraits& gpu, const Int8BlockShape& without) {
+  constexpr double kSure = 0.8;
+  const auto made = int8_inverted_residual_specialised(params, gpu);
+  if (made.empty()) return false;
+  Preferences<Int8InvertedResidualVariant> own;
+  append(kRows, without, own);
+  const auto runs = [&](const auto& preferred) { return supports(preferred.variant, params, gpu); };
+  const auto best = std::ranges::find_if(own, runs);
+  if (best == own.end()) return true;
   const bool sevens = params.out_h % 7 == 0 && params.out_w % 7 == 0;
-  const bool suits = sevens && std::any_of(variants.begin(), variants.end(), [&](Int8InvertedResidualVariant variant) {
-                       return supports(variant, params, gpu);
-                     });
-  const bool made = !suits && !int8_inverted_residual_specialised(params, gpu).empty();
-  return {params, gpu.multiprocessors, gpu.wgmma_code, made};
+  const auto expected = [&](Int8InvertedResidualVariant variant) {
+    return int8_inverted_residual_expected_cycles(variant, params, gpu);
+  };
+  return !sevens && expected(made.front()) <= kSure * expected(best->variant);
+}
+
+Int8BlockShape shape_of(const Int8InvertedResidualParams& params, const DeviceTraits& gpu) {
+  Int8BlockShape shape{params, gpu.multiprocessors, gpu.wgmma_code, false};
+  shape.made = is_made(params, gpu, shape);
+  return shape;
 }
 
 }  // namespace

@@ -86,6 +86,21 @@ TEST_CASE("plans: other quantised operations have the CPU engine's bits") {
   }
 }
 
+TEST_CASE(
+    "plans: a quantised product whose bytes become real numbers at once is one kernel with the CPU engine's bits") {
+  for (const DType dtype : kTypes) {
+    CAPTURE(static_cast<int>(dtype));
+    test::Int8Network network(Shape{1, 3, 9, 8}, dtype);
+    network.conv(24, 3, 2);
+    network.flatten_mean();
+    network.gemm(10, false);
+    network.dequantize();
+    const auto kernels = check(std::move(network).build(), Precision::Fp32);
+    CHECK(std::ranges::count(kernels, "quantize") == 1);  // of the image
+    CHECK(kernels.back() == "int8_conv2d");
+  }
+}
+
 std::string refusal(const Graph& original) {
   EngineOptions options;
   const Graph graph = optimize(original);
