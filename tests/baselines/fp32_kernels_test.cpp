@@ -383,13 +383,11 @@ struct DepthwiseData {
   }
 };
 
-DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                             std::int64_t width = 7, std::int64_t column_dilation = 0) {
+/// `op`: strides, dilations and padding.
+DepthwiseData depthwise_data(Conv2d op, std::int64_t c, std::int64_t kernel, std::int64_t width) {
   DepthwiseData data;
+  data.op = op;
   data.op.groups = c;
-  data.op.strides = {stride, stride};
-  data.op.dilations = {dilation, column_dilation > 0 ? column_dilation : dilation};
-  data.op.pads = {1, 2, 1, 3};
   data.op.activation = {-1.0F, 2.0F};
   data.x_desc = {DType::F32, Shape{1, c, 9, width}, Layout::NHWC};
   data.weight_shape = Shape{c, 1, kernel, kernel};
@@ -404,6 +402,15 @@ DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t s
   data.bias = make(7, c);
   data.residual = make(8, data.y_desc.shape.elements());
   return data;
+}
+
+DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                             std::int64_t width = 7, std::int64_t column_dilation = 0) {
+  Conv2d op;
+  op.strides = {stride, stride};
+  op.dilations = {dilation, column_dilation > 0 ? column_dilation : dilation};
+  op.pads = {1, 2, 1, 3};
+  return depthwise_data(op, c, kernel, width);
 }
 
 TEST_CASE("depthwise convolution of every instruction set stays within the hard bound") {
@@ -444,6 +451,34 @@ TEST_CASE("depthwise convolution of every instruction set computes several pixel
               REQUIRE(test::compare_elements(found, expected, allowed));
               REQUIRE(data.run(*kernels, true) == found);
               for (const std::int64_t rows : {2, 3, 8}) REQUIRE(data.run(*kernels, true, rows) == found);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("depthwise convolution of every instruction set computes rows together whatever strides and padding are") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const auto& [vertical, horizontal] : {std::pair{1, 2}, {2, 1}, {1, 3}, {3, 1}}) {
+      for (const std::int64_t kernel : {2, 3, 5}) {
+        // Beyond `kernel` whole windows lie outside of the image.
+        for (const std::int64_t padding : {std::int64_t{0}, kernel, kernel + 2}) {
+          for (const std::int64_t c : {5, 16, 40}) {
+            CAPTURE(kernels->name, vertical, horizontal, kernel, padding, c);
+            Conv2d op;
+            op.strides = {vertical, horizontal};
+            op.pads = {padding, padding, padding, padding};
+            const DepthwiseData data = depthwise_data(op, c, kernel, 9);
+            const Doubles expected = data.expected(false);
+            const Doubles allowed =
+                test::hard_bounds(test::gamma(kernel * kernel), data.expected(true), expected, test::kStoreF32);
+            const Floats found = data.run(*kernels);
+            REQUIRE(test::compare_elements(found, expected, allowed));
+            for (const std::int64_t rows : {2, 3}) {
+              REQUIRE(data.run(*kernels, false, rows) == found);
+              REQUIRE(data.run(*kernels, true, rows) == found);
             }
           }
         }

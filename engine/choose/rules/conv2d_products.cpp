@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "choose/pointwise_layer.h"
 #include "kernels/conv2d/window_line.h"
 #include "kernels/gemm/gemm.h"
 
@@ -184,12 +185,7 @@ bool wide_of_few_pixels(const kernels::Conv2dParams& params, const kernels::Devi
 
 /// Whether gemm runs the layer by whole rows.
 bool runs_whole_rows(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu) {
-  kernels::GemmParams product;
-  product.elem = product.output = params.elem;
-  product.m = params.n * params.out_h * params.out_w;
-  product.n = params.c_out;
-  product.k = params.c_in;
-  product.residual = params.residual;
+  const kernels::GemmParams product = product_of(params);
   const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
   return params.y_pitch == 0 && takes_whole_rows(rows, product.n, product.k, gpu.multiprocessors) &&
          supports(kernels::GemmVariant::MmaRows, product, gpu);
