@@ -48,7 +48,7 @@ std::vector<TimedOperands> BlockTimer::place(std::span<const TimedKernel> kernel
     scratch_ = DeviceBuffer();  // returns the old memory first
     scratch_ = DeviceBuffer(total, "scratch memory for measuring kernels");
   }
-  // What other kernels left there is no packed weights: some kernels do nothing with such.
+  // Other kernels' numbers are no packed weights: with them some kernels do nothing.
   cuda_check(cudaMemsetAsync(scratch_.data(), 0, static_cast<std::size_t>(total), stream_.get()),
              "clearing scratch memory");
   auto* base = static_cast<std::byte*>(scratch_.data());

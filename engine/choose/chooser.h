@@ -142,10 +142,12 @@ ChosenFused<Params> Chooser::choose_fused(const std::string& layer, const Params
 
 template <class Params>
 ChosenFused<Params> Chooser::decide_fused(const std::string& layer, const Params& params, bool may_fuse) {
-  const auto variants = rules_.supported(params);
-  if (variants.empty()) return {std::nullopt, std::string(kNoFusedVariant)};
-  const auto expected = rules_.fused(params);
   const auto& kernel = kernels::kernel_of(params);
+  // Ranking what can be compiled takes long, so that all of it is listed only where it is timed.
+  if (rules_.named().find(kernel.name) == nullptr && !rules_.runs(params)) {
+    return {std::nullopt, std::string(kNoFusedVariant)};
+  }
+  const auto expected = rules_.fused(params);
   const FusedOption asked = fused_option(params);
   if (rules_.named().has_any({kernel.name, asked.option, asked.other})) {
     return {expected ? std::optional(expected->variant) : std::nullopt, std::string(kNamed)};
@@ -155,6 +157,7 @@ ChosenFused<Params> Chooser::decide_fused(const std::string& layer, const Params
     if (!expected) return {std::nullopt, reason_of("several kernels are faster for this batch")};
     return {expected->variant, reason_of(expected->why)};
   }
+  const auto variants = rules_.supported(params);
   std::vector<TimedKernels> candidates;
   for (const auto variant : variants) candidates.push_back({timed(variant, params)});
   candidates.push_back(apart(layer, layers));

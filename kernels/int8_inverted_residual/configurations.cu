@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 
+#include "kernels/common/specialised_variants.h"
 #include "kernels/int8_inverted_residual/host.h"
 
 namespace mobicuda::kernels::int8_block {
@@ -102,7 +104,7 @@ std::vector<int> residents(Config c, const Sizes& s, const DeviceTraits& gpu) {
   std::vector<int> found;
   if (registers_of(s) > kMostRegisters) return found;
   for (c.min_blocks = kMostBlocks; c.min_blocks > 0; --c.min_blocks) {
-    if (!is_valid(c) || shared * static_cast<std::size_t>(c.min_blocks) > gpu.shared_bytes_per_multiprocessor) continue;
+    if (shared * static_cast<std::size_t>(c.min_blocks) > gpu.shared_bytes_per_multiprocessor) continue;
     const int missing = registers_of(s) - register_limit(c);
     if (missing <= kTolerated) found.insert(found.begin(), c.min_blocks);
     if (missing <= 0) break;
@@ -115,9 +117,28 @@ struct Candidate {
   double cycles;
 };
 
-/// Whether both cut the work into the same tiles and clusters.
-bool cut_alike(const Config& a, const Config& b) {
-  return a.cluster == b.cluster && a.tile_h == b.tile_h && a.tile_w == b.tile_w;
+/// Tiles and a cluster in the way of sharing warps that is expected to be the fastest; nothing where none runs.
+std::optional<Candidate> best_of(Config c, const Params& p, const DeviceTraits& gpu) {
+  std::optional<Candidate> best;
+  const int own = ceil_div(ceil_div(p.c_hidden, kSlice), c.cluster);  // slices of a block
+  const Sizes tile = sizes_of(c);
+  // More warps would have no work: 16 outputs each, or 16 pixels of x.
+  const int most = std::max(tile.out_tiles, ceil_div(tile.patch_h * tile.patch_w, kTile));
+  for (c.parts = 1; c.parts <= std::min(own, kMostWarps); ++c.parts) {
+    if (c.parts > 1 && ceil_div(own, c.parts) == ceil_div(own, c.parts - 1)) continue;  // no fewer chunks
+    for (int pixel_warps = 1; pixel_warps <= std::min(most, kMostWarps / c.parts); ++pixel_warps) {
+      c.warps = pixel_warps * c.parts;
+      c.min_blocks = 1;
+      if (!is_valid(c) || !supports(c, p, gpu)) continue;
+      const Sizes s = sizes_of(c);
+      for (const int resident : residents(c, s, gpu)) {
+        c.min_blocks = resident;
+        const double expected = cycles(c, s, p, gpu);
+        if (!best || expected < best->cycles) best = Candidate{c, expected};
+      }
+    }
+  }
+  return best;
 }
 
 }  // namespace
@@ -140,40 +161,22 @@ double expected_cycles(const Config& config, const Params& p, const DeviceTraits
 std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {
   constexpr std::size_t kMost = 6;
   constexpr int kLeastColumns = 3;
-  std::vector<Candidate> best;  // of each way to cut the work
+  if (std::max({p.c_in, p.c_hidden, p.c_out}) > kMostConfigValue) return {};
+  std::vector<Candidate> ranked;
   const int slices = ceil_div(p.c_hidden, kSlice);
-  const auto consider = [&](Config c) {
-    if (!is_valid(c) || !supports(c, p, gpu)) return;
-    const Sizes s = sizes_of(c);
-    for (const int resident : residents(c, s, gpu)) {
-      c.min_blocks = resident;
-      const Candidate candidate{c, cycles(c, s, p, gpu)};
-      const auto like = std::ranges::find_if(best, [&](const Candidate& one) { return cut_alike(one.config, c); });
-      if (like == best.end()) {
-        best.push_back(candidate);
-      } else if (candidate.cycles < like->cycles) {
-        *like = candidate;
-      }
-    }
-  };
   for (const int tile_h : cuts(p.out_h, 1)) {
     for (const int tile_w : cuts(p.out_w, kLeastColumns)) {
       for (int cluster = 1; cluster <= std::min({kMostBlocks, slices, gpu.large_cluster_blocks}); ++cluster) {
-        const int own = ceil_div(slices, cluster);
-        if (own * (cluster - 1) >= slices) continue;  // a block without channels
-        for (int parts = 1; parts <= std::min(own, kMostWarps); ++parts) {
-          if (parts > 1 && ceil_div(own, parts) == ceil_div(own, parts - 1)) continue;  // no fewer chunks
-          for (int pixel_warps = 1; pixel_warps * parts <= kMostWarps; ++pixel_warps) {
-            consider({p.stride, p.c_in, p.c_hidden, p.c_out, tile_h, tile_w, pixel_warps * parts, parts, 1, cluster});
-          }
-        }
+        if (ceil_div(slices, cluster) * (cluster - 1) >= slices) continue;  // a block without channels
+        const Config config{p.stride, p.c_in, p.c_hidden, p.c_out, tile_h, tile_w, 1, 1, 1, cluster};
+        if (const auto best = best_of(config, p, gpu)) ranked.push_back(*best);
       }
     }
   }
-  std::ranges::stable_sort(best, [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
-  if (best.size() > kMost) best.resize(kMost);
+  std::ranges::stable_sort(ranked, [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
+  if (ranked.size() > kMost) ranked.resize(kMost);
   std::vector<Config> found;
-  for (const Candidate& candidate : best) found.push_back(candidate.config);
+  for (const Candidate& candidate : ranked) found.push_back(candidate.config);
   return found;
 }
 

@@ -192,10 +192,10 @@ bool is_sane(const Params& p) {
 }
 
 /// All that int8_block::configurations() depends on.
-using MadeKey = std::tuple<std::array<int, 11>, std::array<int, 3>, std::array<std::size_t, 3>>;
+using MadeKey = std::tuple<std::array<int, 7>, std::array<int, 3>, std::array<std::size_t, 3>>;
 
 MadeKey key_of(const Params& p, const DeviceTraits& gpu) {
-  return {{p.n, p.h, p.w, p.c_in, p.c_hidden, p.c_out, p.out_h, p.out_w, p.stride, p.pad_top, p.pad_left},
+  return {{p.n, p.c_in, p.c_hidden, p.c_out, p.out_h, p.out_w, p.stride},
           {gpu.code, gpu.multiprocessors, gpu.large_cluster_blocks},
           {gpu.shared_bytes_per_block, gpu.shared_bytes_per_multiprocessor, gpu.reserved_shared_bytes}};
 }

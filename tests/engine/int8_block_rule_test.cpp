@@ -84,6 +84,8 @@ TEST_CASE("the rule leaves int8 blocks of many products apart where wgmma runs t
   CHECK(choice(with_compiler(90, 132), 1, last).starts_with("int8_block_"));
   CHECK(choice(with_compiler(90, 132), 32, last) == "layers");
   CHECK(choice(with_compiler(90, 132), 128, large).starts_with("int8_block_"));
+  const test::InvertedResidualLayer both{"both", 14, 168, 1008, 168, 1};  // a large image and very many products
+  CHECK(choice(with_compiler(90, 132), 128, both) == "layers");
   CHECK(choice(with_compiler(80, 108), 128, large).starts_with("int8_block_"));
 }
 

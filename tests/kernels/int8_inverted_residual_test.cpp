@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "kernels/int8_inverted_residual_case.h"
@@ -30,6 +34,29 @@ TEST_CASE("int8_inverted_residual equals the integer oracle in every bit", "[san
   MOBICUDA_SKIP_BELOW(80);
   std::uint32_t seed = 1;
   for (const Int8InvertedResidualParams& p : blocks(1, 9, 8)) CHECK(check(p, seed += 50) >= 1);
+}
+
+TEST_CASE("int8_inverted_residual: variants of one packing write the same bytes", "[sanitize]") {
+  kernels::DeviceTraits gpu = kernels::traits_of(90, 132);
+  gpu.compiles = true;
+  int shared = 0;
+  for (const Int8InvertedResidualParams& p : blocks(3, 14, 10)) {
+    const auto& kernel = kernels::kernel_of(p);
+    std::vector<Int8InvertedResidualVariant> variants = kernel.specialised(p, gpu);
+    std::ranges::copy_if(kernel.variants, std::back_inserter(variants),
+                         [&](Int8InvertedResidualVariant variant) { return kernels::supports(variant, p, gpu); });
+    const Data data = make_data(p, ByteData::Random, 7);
+    std::map<std::string_view, std::vector<std::byte>> packed;
+    for (const Int8InvertedResidualVariant variant : variants) {
+      std::vector<std::byte> bytes(kernels::int8_inverted_residual_packed_bytes(variant, p));
+      kernels::int8_inverted_residual_pack(variant, p, data.layers(), bytes.data());
+      const auto [first, is_new] = packed.emplace(kernel.packing(variant), bytes);
+      CAPTURE(name(variant), p);
+      REQUIRE(first->second == bytes);
+      if (!is_new) ++shared;
+    }
+  }
+  CHECK(shared > 50);
 }
 
 TEST_CASE("int8_inverted_residual equals the integer oracle at every border", "[sanitize]") {

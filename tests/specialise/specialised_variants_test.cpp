@@ -226,11 +226,21 @@ TEST_CASE("specialised variants: a few int8 blocks of every size run it and fit 
           CAPTURE(kernel.shape(p), capability);
           REQUIRE_FALSE(found.empty());
           REQUIRE(found.size() <= 6);
-          for (const auto variant : found) REQUIRE(kernel.supports(variant, p, gpu));
+          for (const auto variant : found) {
+            REQUIRE(kernel.supports(variant, p, gpu));
+            REQUIRE(kernel.specialised_by_name(kernel.variant_name(variant)) == variant);
+          }
         }
       }
     }
   }
+  p.n = p.stride = 1;
+  p.h = p.w = p.out_h = p.out_w = 14;
+  p.c_in = p.c_out = 16;
+  p.c_hidden = 8192;
+  CHECK_FALSE(kernel.specialised(p, gpu_that_compiles(90, 132)).empty());
+  p.c_hidden = 9216;  // beyond what a name may have
+  CHECK(kernel.specialised(p, gpu_that_compiles(90, 132)).empty());
 }
 
 TEST_CASE("specialised variants: none where no code can be compiled, or the GPU is older") {

@@ -22,8 +22,8 @@ struct Int8BlockShape {
   }
 
   // Whether one launch takes less than three, whose 1x1 convolutions are wgmma's: up to so many outputs for each SM, as
-  // images of 7x7, the fewer the more products there are for a pixel. Of large images, whose hidden tensors are, always
-  // but with the most products.
+  // images of 7x7, the fewer the more products there are for a pixel. Always of large images, whose hidden tensors are
+  // large too, unless there are very many products.
   bool products_pay() const {
     constexpr double kPixels = 49;
     constexpr double kMostImages = 0.2;
@@ -118,22 +118,23 @@ constexpr Int8BlockRow kRows[] = {
 };
 // clang-format on
 
-// Whether a block runs in a kernel compiled for it: where the library has none, or one whose tiles, of sevens, leave a
-// rest and cost what the model of configurations is sure to save.
+// Whether a block runs in a kernel compiled for it: where the library has none, or one whose tiles, of sevens, do not
+// divide the image and take much longer by the model that ranks configurations.
 bool is_made(const Int8InvertedResidualParams& params, const DeviceTraits& gpu, const Int8BlockShape& without) {
-  constexpr double kSure = 0.8;
-  const auto made = int8_inverted_residual_specialised(params, gpu);
-  if (made.empty()) return false;
+  constexpr double kSure = 0.8;  // of the library's time: less is beyond the model's error
+  if (!gpu.compiles) return false;
   Preferences<Int8InvertedResidualVariant> own;
   append(kRows, without, own);
   const auto runs = [&](const auto& preferred) { return supports(preferred.variant, params, gpu); };
   const auto best = std::ranges::find_if(own, runs);
-  if (best == own.end()) return true;
   const bool sevens = params.out_h % 7 == 0 && params.out_w % 7 == 0;
+  if (best != own.end() && sevens) return false;
+  const auto made = int8_inverted_residual_specialised(params, gpu);
+  if (made.empty() || best == own.end()) return !made.empty();
   const auto expected = [&](Int8InvertedResidualVariant variant) {
     return int8_inverted_residual_expected_cycles(variant, params, gpu);
   };
-  return !sevens && expected(made.front()) <= kSure * expected(best->variant);
+  return expected(made.front()) <= kSure * expected(best->variant);
 }
 
 Int8BlockShape shape_of(const Int8InvertedResidualParams& params, const DeviceTraits& gpu) {
