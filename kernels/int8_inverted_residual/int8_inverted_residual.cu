@@ -424,7 +424,7 @@ std::string_view packing(Variant variant) {
   static std::map<int, std::string> names;  // of the variants met
   const Config config = config_of(variant);
   const int slices = config.cluster * sizes_of(config).chunks * config.parts;
-  const std::lock_guard lock(mutex);
+  const std::scoped_lock lock(mutex);
   return names.try_emplace(slices, std::to_string(slices) + " slices").first->second;
 }
 
