@@ -69,7 +69,7 @@ void ThreadPool::run(const Loop& loop) {
     section.next.store(ranges / count * i + std::min(ranges % count, i), std::memory_order_relaxed);
     section.end = ranges / count * (i + 1) + std::min(ranges % count, i + 1);
   }
-  gate_.store((gate_.load(std::memory_order_relaxed) / kNumber + 1) * kNumber | kOpen);
+  gate_.exchange((gate_.load(std::memory_order_relaxed) / kNumber + 1) * kNumber | kOpen);
   if (sleeping_.load() > 0) {
     {
       const std::scoped_lock lock(mutex_);
@@ -83,7 +83,7 @@ void ThreadPool::run(const Loop& loop) {
   const auto done = [this] { return (gate_.load() & kInside) == 0; };
   if (came_soon(done)) return;
   std::unique_lock lock(mutex_);
-  caller_sleeps_.store(true);
+  caller_sleeps_.exchange(true);
   finished_.wait(lock, done);
   caller_sleeps_.store(false);
 }

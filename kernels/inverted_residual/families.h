@@ -35,6 +35,7 @@ std::span<const InvertedResidualEntry> inverted_residual_simt_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_cluster_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_early_entries();
 std::span<const InvertedResidualEntry> inverted_residual_split_entries();
+std::span<const InvertedResidualEntry> inverted_residual_split_cluster_entries();
 
 const InvertedResidualFamily& inverted_residual_small_family();
 const InvertedResidualFamily& inverted_residual_cluster_family();
@@ -45,5 +46,6 @@ const InvertedResidualFamily& inverted_residual_simt_cluster_family();
 const InvertedResidualFamily& inverted_residual_simt_family();
 const InvertedResidualFamily& inverted_residual_simt_early_family();
 const InvertedResidualFamily& inverted_residual_split_family();
+const InvertedResidualFamily& inverted_residual_split_cluster_family();
 
 }  // namespace mobicuda::kernels

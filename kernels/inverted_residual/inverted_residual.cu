@@ -48,6 +48,7 @@ const Table& entry_table() {
         {"simt_cluster", inverted_residual_simt_cluster_entries()},
         {"simt_early", inverted_residual_simt_early_entries()},
         {"split", inverted_residual_split_entries()},
+        {"split_cluster", inverted_residual_split_cluster_entries()},
     };
     for (const auto& [family, entries] : families) {
       for (const InvertedResidualEntry& entry : entries) built.entries.push_back({entry, family});
@@ -79,7 +80,7 @@ std::span<const InvertedResidualFamily* const> families() {
       &inverted_residual_strip_family(),  &inverted_residual_image_family(),
       &inverted_residual_image7_family(), &inverted_residual_simt_cluster_family(),
       &inverted_residual_simt_family(),   &inverted_residual_simt_early_family(),
-      &inverted_residual_split_family(),
+      &inverted_residual_split_family(),  &inverted_residual_split_cluster_family(),
   };
   return kFamilies;
 }

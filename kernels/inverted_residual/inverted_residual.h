@@ -175,6 +175,18 @@ enum class InvertedResidualVariant : std::uint16_t {
   SplitS2Tile7x7C32N64,
   SplitS2Tile7x7C32W8N64,
   SplitS2Tile2x7C96N64,
+  // inverted_residual_split_cluster, split products: blocks of a cluster, input channels, output channels.
+  SplitCluster2K24N32,
+  SplitCluster2K32N32,
+  SplitCluster2K32N64,
+  SplitCluster3K64N64,
+  SplitCluster3K64N96,
+  SplitCluster3K96N96,
+  SplitCluster6K96N96,
+  SplitCluster4K96N160,
+  SplitCluster5K96N160,
+  SplitCluster8K160N160,
+  SplitCluster15K160N320,
   // What a family makes for a shape: rules name these, inverted_residual_specialised() gives the variants.
   SpecialisedSmall,
   SpecialisedCluster,
@@ -185,6 +197,7 @@ enum class InvertedResidualVariant : std::uint16_t {
   SpecialisedSimt,
   SpecialisedSimtEarly,
   SpecialisedSplit,
+  SpecialisedSplitCluster,
   // Values from here on are specialised variants, by the order in which the process met them.
   FirstSpecialised = 0x400,
 };

@@ -89,12 +89,42 @@ TEST_CASE("the rule splits products of early blocks in float where they may be s
   };
   for (const auto& p : {block(1, 112, 112, 16, 24, 2), block(1, 56, 56, 24, 24), block(1, 56, 56, 24, 32, 2),
                         block(1, 28, 28, 32, 32), block(1, 28, 28, 32, 64, 2)}) {
-    CHECK_FALSE(split(p, 1));
     for (const int n : {4, 8, 16, 32, 64, 256}) CHECK(split(p, n));
   }
   InvertedResidualParams p = block(256, 56, 56, 24, 24);
   p.split = true;
   CHECK(rule.variant(p).variant == SplitS1Tile14x14C16W4N24);
+}
+
+TEST_CASE("the rule splits products of few pictures' blocks in clusters") {
+  using enum InvertedResidualVariant;
+  const Rules rule(kH100, {});
+  for (const auto& [p, variant, least, most] : {std::tuple{block(1, 56, 56, 24, 32, 2), SplitCluster2K24N32, 1, 2},
+                                                {block(1, 28, 28, 32, 32), SplitCluster2K32N32, 1, 4},
+                                                {block(1, 28, 28, 32, 64, 2), SplitCluster2K32N64, 1, 6},
+                                                {block(1, 14, 14, 64, 64), SplitCluster3K64N64, 1, 5},
+                                                {block(1, 14, 14, 64, 96), SplitCluster3K64N96, 1, 4},
+                                                {block(1, 14, 14, 96, 96), SplitCluster6K96N96, 1, 1},
+                                                {block(1, 14, 14, 96, 96), SplitCluster3K96N96, 2, 2},
+                                                {block(1, 14, 14, 96, 160, 2), SplitCluster4K96N160, 1, 1},
+                                                {block(1, 14, 14, 96, 160, 2), SplitCluster5K96N160, 2, 3},
+                                                {block(1, 7, 7, 160, 160), SplitCluster8K160N160, 1, 3},
+                                                {block(1, 7, 7, 160, 320), SplitCluster15K160N320, 1, 2}}) {
+    for (int n = 1; n <= 8; ++n) {
+      InvertedResidualParams batch = p;
+      batch.n = n;
+      batch.split = true;
+      CAPTURE(n, p.h, p.c_in, p.c_out);
+      CHECK((rule.variant(batch).variant == variant) == (n >= least && n <= most));
+      batch.split = false;
+      CHECK(rule.variant(batch).variant != variant);
+    }
+  }
+  InvertedResidualParams tiny = block(1, 3, 3, 160, 160);
+  tiny.split = true;
+  CHECK(rule.variant(tiny).variant != SplitCluster8K160N160);
+  tiny.n = 2;
+  CHECK(rule.variant(tiny).variant == SplitCluster8K160N160);
 }
 
 TEST_CASE("it is the tiles that count, for each multiprocessor") {

@@ -283,7 +283,7 @@ TEST_CASE("inverted_residual splits products only where it may, and of floats") 
     p.elem = Elem::F32;
     CHECK(splitting(p, gpu) == 0);
     p.split = true;
-    CHECK((splitting(p, gpu) > 0) == (layer.expands() && layer.size >= 28));
+    CHECK((splitting(p, gpu) > 0) == layer.expands());
     CHECK(splitting(p, kernels::traits_of(75, 132)) == 0);
     p.elem = Elem::F16;
     CHECK(splitting(p, gpu) == 0);

@@ -398,7 +398,7 @@ TEST_CASE("specialised inverted residual blocks fit the GPU that they are made f
   std::set<std::string_view> families;
   walk_specialised(shapes, [&](std::string_view name) { families.insert(family_of(name)); });
   for (const std::string_view family :
-       {"small", "cluster", "strip", "image", "simt", "simt_cluster", "simt_early", "split"}) {
+       {"small", "cluster", "strip", "image", "simt", "simt_cluster", "simt_early", "split", "split_cluster"}) {
     CAPTURE(family);
     CHECK(families.contains(family));  // image7 only where the build has code for sm_90a
   }

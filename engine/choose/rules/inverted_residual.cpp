@@ -184,6 +184,20 @@ struct BlockShape {
            rounds / std::ceil(rounds) >= 0.9;
   }
 
+  // Blocks whose products may be split, of few enough products, tiles of clusters, and weights, which every tile reads;
+  // of fewer hidden channels a cluster has too little to share.
+  bool clusters_split() const {
+    constexpr double kMostProducts = 50e6;
+    constexpr double kMostWeights = 500e3;
+    constexpr int kLeastHidden = 144;
+    constexpr int kLeastPixels = 16;  // of all images' outputs: smaller maps leave most of a tile empty
+    constexpr int kWide = 192;
+    const int most_tiles = params.stride == 1 && c_hidden < kWide ? 2 : 3;  // for each SM
+    const double weights = static_cast<double>(c_hidden) * (params.c_in + params.c_out);
+    return split && few_products(kMostProducts) && waves(params.stride == 1 ? 2 : 1, 4) <= most_tiles &&
+           weights <= kMostWeights && c_hidden >= kLeastHidden && n * params.out_h * params.out_w >= kLeastPixels;
+  }
+
   // Whether nine tenths of the SMs have an image to compute in every round.
   bool images_fill() const {
     const double images = waves(14, 14);
@@ -206,6 +220,13 @@ constexpr BlockRow kMadeFloat[] = {
 
 // Split products, where they are allowed.
 constexpr BlockRow kSplit[] = {
+    {MOBICUDA_WHEN(s.clusters_split() && s.n == 1), {SplitCluster6K96N96, SplitCluster4K96N160}, "split products: one image, one launch a block"},
+    {MOBICUDA_WHEN(s.clusters_split()),
+     {SplitCluster2K24N32, SplitCluster2K32N32, SplitCluster2K32N64, SplitCluster3K64N64, SplitCluster3K64N96},
+     "split products: few images, one launch a block"},
+    {MOBICUDA_WHEN(s.clusters_split()),
+     {SplitCluster3K96N96, SplitCluster5K96N160, SplitCluster8K160N160, SplitCluster15K160N320, SpecialisedSplitCluster},
+     "split products: few images, one launch a block"},
     {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 5), {SplitS1Tile14x14C16W4N24}, "split products: large tiles, three on an SM"},
     {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 0.9 && s.waves(14, 14) <= 1), {SplitS1Tile14x14C64N32}, "split products: a large tile for each SM"},
     {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 0.9), {SplitS1Tile14x14C16N24, SplitS1Tile14x14C16N32}, "split products: large tiles fill the GPU"},

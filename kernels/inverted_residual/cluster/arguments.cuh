@@ -15,7 +15,8 @@ inline constexpr int kFragmentBytes = 512;
 inline constexpr int kUnitBiasBytes = 8 * 16;      // of a pair of channels: expand's two, depthwise's two
 inline constexpr int kUnitTapsBytes = 3 * 8 * 16;  // row of the window, pair of channels: 3 pairs of halves, a gap
 inline constexpr int kBarrierBytes = 8;
-inline constexpr int kColumns = 8;  // of an mma; output pixels
+inline constexpr int kColumns = 8;         // of an mma; output pixels
+inline constexpr int kMostSplitUnits = 8;  // of hidden channels, whose split products are one sum: docs/numerics.md
 inline constexpr int kMostWarps = 32;
 inline constexpr int kMostBlocks = 16;
 inline constexpr int kPortableBlocks = limits_of(90).cluster_blocks;
@@ -52,11 +53,19 @@ struct Sizes {
   int filtered_at, partial_at, patch_at;
   int pixel_bytes;  ///< an odd number of 64 bytes, as 8 neighbouring lanes read 64 bytes of each of two pixels
   int shared_bytes;
-  // Packed weights, in bytes: project bias | units: expand fragments, biases, taps | project fragments.
-  int bias_bytes, unit_bytes, project_offset, packed_bytes;
+  // Packed weights, in bytes: head, with project's bias | units: expand fragments, biases, taps | project fragments.
+  int head_bytes, unit_bytes, project_offset, packed_bytes;
 };
 
-constexpr Sizes sizes_of(const Config& c) {
+/// Of packed weights, in bytes: what the head has beside project's bias, and a unit beside its fragments.
+struct PackedParts {
+  int head_bytes;
+  int unit_bytes;
+};
+
+/// Of a kernel whose factors are `halves` halves each.
+template <class Config>
+constexpr Sizes sizes_with(const Config& c, int halves, const PackedParts& parts) {
   Sizes s{};
   s.threads = 32 * c.warps;
   s.rows = c.stride == 1 ? 2 : 1;
@@ -72,29 +81,33 @@ constexpr Sizes sizes_of(const Config& c) {
   s.warp_k = ceil_div(s.block_units, c.groups_k);
   s.owned = ceil_div(s.fragments_m, c.blocks);
   s.slots = c.blocks * c.groups_k;
-  s.filtered_bytes = s.block_units * kColumns * 32;
+  s.filtered_bytes = s.block_units * halves * kColumns * 32;
   s.partial_bytes = s.owned * s.slots * kFragmentBytes;
   s.filtered_at = 128;
   s.partial_at = s.filtered_at + 2 * s.filtered_bytes;
   s.patch_at = s.partial_at + 2 * s.partial_bytes;
-  s.pixel_bytes = s.blocks_k * 64 + (s.blocks_k % 2 == 0 ? 64 : 0);
+  const int pixel_chunks = s.blocks_k * halves;
+  s.pixel_bytes = pixel_chunks * 64 + (pixel_chunks % 2 == 0 ? 64 : 0);
   s.shared_bytes = s.patch_at + s.pixels * s.pixel_bytes;
-  s.bias_bytes = s.fragments_m * 16 * 4;
-  s.unit_bytes = s.blocks_k * 2 * kFragmentBytes + kUnitBiasBytes + kUnitTapsBytes;
-  s.project_offset = s.bias_bytes + s.units * s.unit_bytes;
-  s.packed_bytes = s.project_offset + s.fragments_m * s.units * kFragmentBytes;
+  s.head_bytes = parts.head_bytes + s.fragments_m * 16 * 4;
+  s.unit_bytes = s.blocks_k * 2 * halves * kFragmentBytes + parts.unit_bytes;
+  s.project_offset = s.head_bytes + s.units * s.unit_bytes;
+  s.packed_bytes = s.project_offset + s.fragments_m * s.units * halves * kFragmentBytes;
   return s;
 }
 
-/// Whether the kernel can be compiled for it. Every block, and every warp of project, has a unit, as it multiplies one.
-/// Blocks of a cluster own a fragment each at least: else one could run ahead of the others by more than the two
-/// buffers of partial sums.
-constexpr bool is_valid(const Config& c) {
-  for (const int value : {c.c_in, c.c_hidden, c.c_out, c.columns, c.blocks, c.warps, c.groups_m, c.groups_k}) {
+constexpr Sizes sizes_of(const Config& c) { return sizes_with(c, 1, {0, kUnitBiasBytes + kUnitTapsBytes}); }
+
+/// Whether a kernel of clusters can be compiled for it. Every block, and every warp of project, has a unit, as it
+/// multiplies one. Blocks of a cluster own a fragment each at least: else one could run ahead of the others by more
+/// than the two buffers of partial sums.
+template <class Config>
+constexpr bool is_cluster(const Config& c) {
+  const int extents[] = {c.c_in, c.c_hidden, c.c_out, c.columns, c.blocks, c.warps, c.groups_m, c.groups_k};
+  for (const int value : extents) {
     if (value < 1) return false;
   }
   if (c.stride < 1 || c.stride > 2 || c.warps > kMostWarps || c.min_blocks < 1) return false;
-  if (c.hard_swish != 0 && c.hard_swish != 1) return false;
   if (c.blocks < 2 || c.blocks > kMostBlocks) return false;  // without a cluster its instructions are illegal
   if (c.groups_m * c.groups_k > c.warps) return false;
   const Sizes s = sizes_of(c);
@@ -104,9 +117,13 @@ constexpr bool is_valid(const Config& c) {
          s.fragments_m >= c.blocks;
 }
 
-template <Config kTheConfig>
-struct Shape {
-  static constexpr Config kConfig = kTheConfig;
+constexpr bool is_valid(const Config& c) { return (c.hard_swish == 0 || c.hard_swish == 1) && is_cluster(c); }
+
+/// What stages know at compile time; kTheHalves: of a factor.
+template <auto kTheConfig, int kTheHalves>
+struct ClusterShape {
+  static constexpr auto kConfig = kTheConfig;
+  static constexpr int kHalves = kTheHalves;
   static constexpr Sizes kSizes = sizes_of(kConfig);
   static constexpr int kThreads = kSizes.threads;
   static constexpr int kRows = kSizes.rows;
@@ -127,21 +144,33 @@ struct Shape {
   static constexpr int kPatchAt = kSizes.patch_at;
   static constexpr int kPixels = kSizes.pixels;
   static constexpr int kPixelBytes = kSizes.pixel_bytes;
-  static constexpr int kBiasBytes = kSizes.bias_bytes;
+  static constexpr int kHeadBytes = kSizes.head_bytes;
   static constexpr int kUnitBytes = kSizes.unit_bytes;
   static constexpr int kProjectOffset = kSizes.project_offset;
   static_assert(is_valid(kConfig));
 };
 
-struct Arguments {
+/// What does not depend on the elements.
+struct Geometry {
   int h, w, out_h, out_w;
   int pad_top, pad_left;
   std::uint32_t tiles;
   FastDivision tiles_x, tiles_y;
   bool residual;
+};
+
+struct Arguments : Geometry {
   HalfClip expand_clip;
   HalfClip depthwise_clip;
   Clip project_clip;
+};
+
+template <Config kTheConfig>
+struct Shape : ClusterShape<kTheConfig, 1> {
+  using Element = __half;
+  using Arguments = inverted_cluster::Arguments;
+  static constexpr int kBiasAt = 0;  // of project, in the packed weights
+  static constexpr bool kStaged = false;
 };
 
 }  // namespace mobicuda::kernels::inverted_cluster

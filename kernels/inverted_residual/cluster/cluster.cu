@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
-#include "kernels/common/launch_cluster.h"
+#include "kernels/inverted_residual/cluster/clusters.h"
 #include "kernels/inverted_residual/cluster/host.h"
 #include "kernels/inverted_residual/cluster/kernel.cuh"
 #include "kernels/inverted_residual/families.h"
@@ -18,20 +17,11 @@ namespace {
 using inverted_host::put_float;
 using inverted_host::put_halves;
 
-constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-
-std::int64_t tiles(const Config& config, const Sizes& sizes, const InvertedResidualParams& p) {
-  return std::int64_t{p.n} * ceil_div(p.out_h, sizes.rows) * ceil_div(p.out_w, config.columns);
-}
-
 __half2 both(float value) { return __float2half2_rn(value); }
 
 Arguments arguments(const Config& config, const Sizes& sizes, const InvertedResidualParams& p) {
   Arguments a{};
-  inverted_host::set_extents(a, p);
-  a.tiles = static_cast<std::uint32_t>(tiles(config, sizes, p));
-  a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.columns)));
-  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, sizes.rows)));
+  set_geometry(a, config, sizes, p);
   a.expand_clip = {both(p.expand_activation.lo), both(p.expand_activation.hi)};
   a.depthwise_clip = {both(p.depthwise_activation.lo), both(p.depthwise_activation.hi)};
   a.project_clip = p.project_clip;
@@ -47,18 +37,6 @@ struct Matrix {
     return row < rows && column < columns ? elements[std::int64_t{row} * columns + column] : 0.0F;
   }
 };
-
-/// One fragment: rows 2r and 2r + 1 of `matrix` are the instruction's r and r + 8; its k, 4 at a time, are `step`
-/// neighbouring columns for each thread of a quad.
-void pack_fragment(unsigned char* to, const Matrix& matrix, int row0, int column0, int step) {
-  for (int lane = 0; lane < 32; ++lane) {
-    for (int word = 0; word < 4; ++word) {
-      const int row = row0 + lane / 4 * 2 + word % 2;
-      const int column = column0 + lane % 4 * step + word / 2 * 2;
-      put_halves(to + lane * 16 + word * 4, matrix.at(row, column), matrix.at(row, column + 1));
-    }
-  }
-}
 
 /// Biases of expand and depthwise, and taps, of up to 16 channels; zeros behind the last.
 void pack_depthwise(const Config& config, const InvertedResidualWeights& w, int c0, unsigned char* to) {
@@ -80,16 +58,9 @@ void pack_depthwise(const Config& config, const InvertedResidualWeights& w, int 
 }  // namespace
 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  constexpr int kOldest = 90;
-  if (gpu.code < kOldest || config.blocks > gpu.large_cluster_blocks || config.stride != p.stride || !p.expand ||
-      !inverted_host::channels_fit(p, config) ||
-      !(config.hard_swish != 0 ? inverted_host::hard_swishes(p) : inverted_host::clips(p))) {
-    return false;
-  }
-  const Sizes sizes = sizes_of(config);
-  return static_cast<std::size_t>(sizes.shared_bytes) <= gpu.shared_bytes_per_block &&
-         tiles(config, sizes, p) <= kMaxInt / 2 - config.blocks &&  // the loop's counter goes one round further
-         std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
+  return inverted_host::channels_fit(p, config) &&
+         (config.hard_swish != 0 ? inverted_host::hard_swishes(p) : inverted_host::clips(p)) &&
+         fits(config, sizes_of(config), p, gpu);
 }
 
 std::size_t packed_bytes(const Config& config) { return static_cast<std::size_t>(sizes_of(config).packed_bytes); }
@@ -102,20 +73,25 @@ void pack(const Config& config, const InvertedResidualWeights& w, void* packed) 
   const Sizes s = sizes_of(config);
   const Matrix expand{w.expand, config.c_hidden, config.c_in};
   const Matrix project{w.project, config.c_out, config.c_hidden};
+  const auto put_fragment = [](unsigned char* at, const Matrix& matrix, int row0, int column0, int step) {
+    for_each_word(row0, column0, step, [&](int word, int row, int column) {
+      put_halves(at + word * 4, matrix.at(row, column), matrix.at(row, column + 1));
+    });
+  };
   auto* to = static_cast<unsigned char*>(packed);
   std::memset(to, 0, static_cast<std::size_t>(s.packed_bytes));
   for (int c = 0; c < config.c_out; ++c) put_float(to + c * 4, w.project_bias, c);
-  to += s.bias_bytes;
+  to += s.head_bytes;
   for (int unit = 0; unit < s.units; ++unit) {
     for (int k = 0; k < s.blocks_k * 2; ++k, to += kFragmentBytes) {
-      pack_fragment(to, expand, unit * kUnit, k / 2 * kDirectBlockK + k % 2 * 4, 8);
+      put_fragment(to, expand, unit * kUnit, k / 2 * kDirectBlockK + k % 2 * 4, 8);
     }
     pack_depthwise(config, w, unit * kUnit, to);
     to += kUnitBiasBytes + kUnitTapsBytes;
   }
   for (int fragment = 0; fragment < s.fragments_m; ++fragment) {
     for (int unit = 0; unit < s.units; ++unit, to += kFragmentBytes) {
-      pack_fragment(to, project, fragment * 16, unit * kUnit, 4);
+      put_fragment(to, project, fragment * 16, unit * kUnit, 4);
     }
   }
 }
@@ -123,21 +99,8 @@ void pack(const Config& config, const InvertedResidualWeights& w, void* packed) 
 cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualParams& p, const void* x,
                    const void* packed, void* y, const Launch& where) {
   const Sizes s = sizes_of(config);
-  const Arguments a = arguments(config, s, p);
-  const auto blocks = static_cast<unsigned>(config.blocks);
-  const auto shared_bytes = static_cast<std::size_t>(s.shared_bytes);
-  const dim3 block(static_cast<unsigned>(s.threads));
-  int clusters = 0;
-  cudaError_t status = allow_shared_memory(kernel, shared_bytes);
-  if (status == cudaSuccess && config.blocks > kPortableBlocks) status = allow_large_clusters(kernel);
-  if (status == cudaSuccess) {
-    const ClusterConfig one(dim3(blocks), block, shared_bytes, blocks, Launch{where.stream});
-    status = cudaOccupancyMaxActiveClusters(&clusters, kernel, one.get());
-  }
-  if (status != cudaSuccess) return status;
-  const dim3 grid(blocks * std::min(a.tiles, static_cast<std::uint32_t>(std::max(clusters, 1))));
-  return launch_clusters(kernel, grid, block, shared_bytes, blocks, where, a, static_cast<const __half*>(x),
-                         static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
+  return launch_tiles(config, s, kernel, where, arguments(config, s, p), static_cast<const __half*>(x),
+                      static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
 }
 
 }  // namespace inverted_cluster

@@ -2,22 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <span>
 
 #include "kernels/inverted_residual/cluster/host.h"
+#include "kernels/inverted_residual/cluster/ranking.h"
 #include "kernels/inverted_residual/host.h"
 
 namespace mobicuda::kernels::inverted_cluster {
 namespace {
 
-constexpr std::size_t kMost = 6;      // configurations of an answer
-constexpr int kTileColumns = 4;       // of output pixels
-constexpr int kMostBlockWarps = 16;   // as many as leave a thread 128 registers
-constexpr int kRegisterFile = 65536;  // of an SM
-constexpr int kMostRegisters = 255;   // of a thread
-constexpr int kRegisterUnit = 8;      // in which a thread's registers are given
-constexpr int kSchedulers = 4;
-constexpr int kGroup = 16;  // SMs of a GPC: of an H200 most have 16 or 18
+constexpr int kTileColumns = 4;  // of output pixels
 
 /// Registers of a thread: the weights that stay there, and what all configurations take.
 int registers_of(const Sizes& s) {
@@ -25,12 +19,10 @@ int registers_of(const Sizes& s) {
   return kOthers + 8 * s.blocks_k + 4 * s.warp_m * s.warp_k;
 }
 
-struct Fit {
-  int blocks;   ///< that an SM holds, at most two; 0: the configuration would spill registers
-  int missing;  ///< registers of a thread
-};
-
 Fit fit_of(const Sizes& s) {
+  constexpr int kRegisterFile = 65536;  // of an SM
+  constexpr int kMostRegisters = 255;   // of a thread
+  constexpr int kRegisterUnit = 8;      // in which a thread's registers are given
   // A few registers less cost little: weights of the expansion are dead while project runs.
   constexpr int kTolerated = 40;
   const int wanted = registers_of(s);
@@ -42,7 +34,8 @@ Fit fit_of(const Sizes& s) {
 }
 
 /// Cycles that a launch is expected to take.
-double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, const DeviceTraits& gpu) {
+double cycles(const Config& c, const Sizes& s, const Fit& fit, const InvertedResidualParams& p,
+              const DeviceTraits& gpu) {
   // Fitted to measurements, all at once: README.md.
   constexpr double kLaunch = 1610;  // from one kernel's last block to the next one's first instruction after its wait
   constexpr double kCrowded = 630;  // where the next launch's clusters find no room beside this one's
@@ -55,13 +48,9 @@ double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, 
   constexpr double kMissing = 26;   // a register that a thread lacks
   constexpr double kBytesPerCycle = 81;  // of weights from L2 into an SM
   constexpr double kHidden = 270;        // cycles in which weights arrive while the kernel before runs
-  const Fit fit = fit_of(s);
   const double tiles = static_cast<double>(p.n) * ceil_div(p.out_h, s.rows) * ceil_div(p.out_w, c.columns);
   const double blocks = tiles * c.blocks;
-  // A cluster finds its SMs in one of the groups (GPCs) that they form.
-  const int groups = std::max(1, gpu.multiprocessors / kGroup);
-  const int resident = std::min(gpu.multiprocessors, kGroup) * fit.blocks;
-  const double at_once = std::max(1, groups * (resident / c.blocks));  // clusters
+  const double at_once = clusters_at_once(c.blocks, fit.blocks, gpu);
   const double rounds = std::ceil(tiles / at_once);
   const double each_sm = std::max(1.0, std::min(blocks, at_once * c.blocks) / gpu.multiprocessors);  // on average
   const double weights = s.block_units * (s.unit_bytes + static_cast<double>(s.fragments_m) * kFragmentBytes);
@@ -76,49 +65,19 @@ double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, 
   return kLaunch + (crowded ? kCrowded : 0.0) + (large ? kLarge : 0.0) + late + rounds * step * (1 + (each_sm - 1) / 2);
 }
 
-struct Ranked {
-  Config config;
-  double cycles;
-};
-
 }  // namespace
 
 std::vector<Config> configurations(const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  std::vector<Ranked> ranked;
-  for (int blocks = 2; blocks <= gpu.large_cluster_blocks; ++blocks) {
-    Ranked best{{}, std::numeric_limits<double>::infinity()};  // of so many blocks
-    for (int groups_k = 1; groups_k <= kSchedulers; ++groups_k) {
-      for (int groups_m = 1; groups_m * groups_k <= kMostBlockWarps; ++groups_m) {
-        Config c{p.stride,
-                 p.c_in,
-                 p.c_hidden,
-                 p.c_out,
-                 kTileColumns,
-                 blocks,
-                 kMostWarps,
-                 groups_m,
-                 groups_k,
-                 1,
-                 inverted_host::hard_swishes(p) ? 1 : 0};
-        const Sizes wide = sizes_of(c);
-        if (groups_m > wide.fragments_m) break;
-        c.warps = std::max({wide.block_units, wide.owned, groups_m * groups_k});
-        if (c.warps > kMostBlockWarps) continue;
-        const Sizes s = sizes_of(c);
-        c.min_blocks = fit_of(s).blocks;
-        if (!is_valid(c) || !supports(c, p, gpu)) continue;
-        const double expected = cycles(c, s, p, gpu);
-        if (expected < best.cycles) best = {c, expected};
-      }
-    }
-    if (best.config.blocks > 0) ranked.push_back(best);
-  }
-  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.cycles < b.cycles; });
-  std::vector<Config> found;
-  for (const Ranked& one : ranked) {
-    if (found.size() < kMost) found.push_back(one.config);
-  }
-  return found;
+  Config kind{};
+  kind.stride = p.stride;
+  kind.c_in = p.c_in;
+  kind.c_hidden = p.c_hidden;
+  kind.c_out = p.c_out;
+  kind.columns = kTileColumns;
+  kind.hard_swish = inverted_host::hard_swishes(p) ? 1 : 0;
+  return ranked(
+      std::span<const Config>(&kind, 1), p, gpu, [](const Config& /*config*/, const Sizes& s) { return fit_of(s); },
+      [&](const Config& c, const Sizes& s, const Fit& fit) { return cycles(c, s, fit, p, gpu); });
 }
 
 }  // namespace mobicuda::kernels::inverted_cluster

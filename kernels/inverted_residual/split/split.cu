@@ -1,11 +1,9 @@
 // Inverted residual blocks whose 1x1 convolutions are split products: variants, limits, packing, launch. The kernel:
 // kernel.cuh. Its stages: stages.cuh.
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <vector>
 
 #include "kernels/common/split_exponent.h"
 #include "kernels/common/spread_blocks.h"
@@ -14,12 +12,14 @@
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/split/host.h"
 #include "kernels/inverted_residual/split/kernel.cuh"
+#include "kernels/inverted_residual/split_rows.h"
 
 namespace mobicuda::kernels {
 namespace inverted_split {
 namespace {
 
 using inverted_host::bias_at;
+using inverted_host::SplitRows;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 constexpr int kLanes = 32;
@@ -28,49 +28,18 @@ std::int64_t tiles(const Config& config, const InvertedResidualParams& p) {
   return std::int64_t{p.n} * ceil_div(p.out_h, config.tile_h) * ceil_div(p.out_w, config.tile_w);
 }
 
-/// A matrix of weights (rows, columns), of which each row is brought to the top of a half's range.
-class Scaled {
- public:
-  Scaled(const float* from, int rows, int columns) : from_(from), rows_(rows), columns_(columns) {
-    for (int row = 0; row < rows; ++row) {
-      float largest = 0.0F;
-      for (int k = 0; k < columns; ++k) largest = std::max(largest, std::abs(from[row * columns + k]));
-      exponents_.push_back(split_exponent(largest));
-    }
-  }
-
-  /// Power of two of a row's factor; 0 behind the last row.
-  int exponent(int row) const { return row < rows_ ? exponents_[static_cast<std::size_t>(row)] : 0; }
-
-  /// Upper halves of `count` neighbouring k, then the lower ones; zeros outside of the matrix. Returns what follows.
-  __half* put(__half* to, int row, int first, int count) const {
-    for (int k = first; k < first + count; ++k, ++to) {
-      const bool inside = row < rows_ && k < columns_;
-      const float value = inside ? std::ldexp(from_[row * columns_ + k], exponent(row)) : 0.0F;
-      to[0] = __float2half_rn(value);
-      to[count] = __float2half_rn(value - __half2float(to[0]));
-    }
-    return to + count;
-  }
-
- private:
-  const float* from_;
-  int rows_, columns_;
-  std::vector<int> exponents_;
-};
-
 /// The row of weights that column `g` of a tile of mma has. Two tiles side by side: a lane receives columns 2t and 2t +
 /// 1 of both, hence four neighbours.
 int row_of_pair(int tile, int g) { return tile / 2 * kUnit + g / 2 * 4 + tile % 2 * 2 + g % 2; }
 
 /// The right factor for 16 k and a tile of columns, for each lane.
 template <class Row>
-__half* put_step(const Scaled& weights, int first, const Row& row, __half* to) {
+__half* put_step(const SplitRows& weights, int first, const Row& row, __half* to) {
   for (int lane = 0; lane < kLanes; ++lane) to = weights.put(to, row(lane / 4), first + lane % 4 * 4, 4);
   return to;
 }
 
-float* put_unit(const Config& config, const Scaled& expand, const InvertedResidualWeights& w, int x_exponent,
+float* put_unit(const Config& config, const SplitRows& expand, const InvertedResidualWeights& w, int x_exponent,
                 int filtered_exponent, int unit, float* to) {
   const int first = unit * kUnit;
   auto* halves = reinterpret_cast<__half*>(to);
@@ -117,8 +86,8 @@ std::size_t packed_bytes(const Config& config) {
 void pack(const Config& config, const InvertedResidualWeights& w, void* packed) {
   const Sizes s = sizes_of(config);
   std::memset(packed, 0, packed_bytes(config));
-  const Scaled expand(w.expand, config.c_hidden, config.c_in);
-  const Scaled project(w.project, config.c_out, config.c_hidden);
+  const SplitRows expand(w.expand, config.c_hidden, config.c_in);
+  const SplitRows project(w.project, config.c_out, config.c_hidden);
   const int x_exponent = split_exponent(w.x_bound);
   const int filtered_exponent = split_exponent(w.filtered_bound);
   auto* to = static_cast<float*>(packed);
