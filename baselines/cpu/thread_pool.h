@@ -75,8 +75,8 @@ class ThreadPool {
   std::condition_variable finished_;
   std::vector<Section> sections_;  // of loop_, one for each thread
   // Who sleeps: each is set before the gate is looked at for the last time, and read after the gate was changed, all of
-  // it in one order (seq_cst), so that either the one is seen or the other. Changed by exchanges, not stores, which are
-  // full barriers everywhere: under QEMU's ARM64 all threads once slept for good.
+  // it in one order (seq_cst), so that either the one is seen or the other. By exchanges: a load may pass a
+  // store in emulators of ARM64 that translate the two one by one; under QEMU all threads once slept for good.
   std::atomic<int> sleeping_{0};
   std::atomic<bool> caller_sleeps_{false};
   std::atomic<bool> stopping_{false};

@@ -152,8 +152,11 @@ enum class InvertedResidualVariant : std::uint16_t {
   SimtCluster8K96N160,
   SimtCluster8K160N160,
   SimtCluster8K160N320,
-  // inverted_residual_simt_early, float: blocks of a cluster, stride, output tile, hidden channels, output channels.
+  // inverted_residual_simt_early, float: blocks of a cluster, stride, output tile, hidden channels, output channels;
+  // units
+  // of 8 channels instead of 4.
   SimtEarly2S1Tile7x7C144N24,
+  SimtEarly2S1Tile7x7C144N24Units8,
   SimtEarly2S2Tile2x7C144N32,
   SimtEarly4S1Tile4x7C192N32,
   SimtEarly2S2Tile2x2C192N64,

@@ -75,7 +75,7 @@ void check_ranges(Choice& choose) {
   const std::vector<float> y = run_config<kConfig>(p, data);
   p.split = false;  // the bounds of split products near zero know the largest of all rows only
   const Tensor oracle = oracle_of(p, data);
-  constexpr double kMore = 16.0;  // gamma_split() of so few products is no more times gamma()
+  constexpr double kMore = 16.0;  // the bounds of both products in a chain are no more times those of exact float
   std::vector<double> bounds = oracle.bound;
   for (double& bound : bounds) bound *= kMore;
   const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};

@@ -60,16 +60,18 @@ TEST_CASE("the rule runs late blocks of few tiles in float by clusters") {
 TEST_CASE("the rule runs early blocks of few pictures in float by the variants made for them") {
   using enum InvertedResidualVariant;
   const Rules rule(kH100, {});
-  for (const auto& [p, variant, most] : {std::tuple{block(1, 56, 56, 24, 24), SimtEarly2S1Tile7x7C144N24, 2},
-                                         {block(1, 56, 56, 24, 32, 2), SimtEarly2S2Tile2x7C144N32, 2},
-                                         {block(1, 28, 28, 32, 32), SimtEarly4S1Tile4x7C192N32, 4},
-                                         {block(1, 28, 28, 32, 64, 2), SimtEarly2S2Tile2x2C192N64, 4}}) {
+  for (const auto& [p, variant, least, most] :
+       {std::tuple{block(1, 56, 56, 24, 24), SimtEarly2S1Tile7x7C144N24Units8, 1, 1},
+        {block(1, 56, 56, 24, 24), SimtEarly2S1Tile7x7C144N24, 2, 2},
+        {block(1, 56, 56, 24, 32, 2), SimtEarly2S2Tile2x7C144N32, 1, 2},
+        {block(1, 28, 28, 32, 32), SimtEarly4S1Tile4x7C192N32, 1, 4},
+        {block(1, 28, 28, 32, 64, 2), SimtEarly2S2Tile2x2C192N64, 1, 4}}) {
     for (int n = 1; n <= 5; ++n) {
       InvertedResidualParams batch = p;
       batch.n = n;
       CAPTURE(n, p.h, p.c_in, p.c_out);
       CHECK(form_of(batch) == BlockForm::Fused);
-      CHECK((rule.variant(batch).variant == variant) == (n <= most));
+      CHECK((rule.variant(batch).variant == variant) == (n >= least && n <= most));
     }
   }
 }

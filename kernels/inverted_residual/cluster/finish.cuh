@@ -4,6 +4,7 @@
 #include "kernels/common/clip.cuh"
 #include "kernels/inverted_residual/cluster/place.cuh"
 #include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 

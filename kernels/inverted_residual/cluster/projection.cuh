@@ -6,6 +6,7 @@
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 

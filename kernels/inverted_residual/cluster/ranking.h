@@ -16,7 +16,7 @@ inline constexpr int kSchedulers = 4;
 
 /// How a configuration's registers fit an SM.
 struct Fit {
-  int blocks;   ///< that it holds, at most two; 0: the configuration would spill registers
+  int blocks;   ///< that it holds, at most two; 0: too few registers, or shared memory
   int missing;  ///< registers of a thread
 };
 

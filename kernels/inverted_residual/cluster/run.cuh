@@ -1,5 +1,5 @@
 // An inverted residual block for few images, of halves or of split products: a tile of up to 8 output pixels is the
-// work of a cluster, whose blocks share the hidden channels and keep the weights of theirs in registers.
+// work of a cluster, whose blocks share the hidden channels and keep the weights of theirs.
 //
 // The patch of the input goes to shared memory. A warp expands units of 16 hidden channels: mma with the weights as A,
 // the patch as B. Columns are dealt so that lane % 4 holds one row of the patch for the channel pair lane / 4; odd rows
@@ -11,12 +11,10 @@
 
 #include "kernels/inverted_residual/cluster/finish.cuh"
 #include "kernels/inverted_residual/cluster/projection.cuh"
-#include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/mbarrier.cuh"
-#include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/shared_memory.cuh"
 

@@ -47,7 +47,7 @@ constexpr Sizes sizes_of(const Config& c) {
 
 constexpr bool is_valid(const Config& c) {
   return (c.staged == 0 || c.staged == 1) && inverted_cluster::is_cluster(c) &&
-         sizes_of(c).warp_k <= inverted_cluster::kMostSplitUnits;
+         sizes_of(c).warp_k <= inverted_cluster::kMostSplitUnits && c.groups_k <= inverted_cluster::kMostSplitGroups;
 }
 
 struct Arguments : inverted_cluster::Geometry {

@@ -23,12 +23,12 @@ int registers_of(const Config& c, const Sizes& s) {
   return kOthers + 16 * s.blocks_k + (c.staged != 0 ? 0 : 8 * s.warp_m * s.warp_k);
 }
 
-/// Blocks of an SM, one where the next launch's find no room.
+/// How many blocks fit an SM, at most two, the second one for the next launch.
 Fit fit_of(const Config& c, const Sizes& s, const DeviceTraits& gpu) {
   constexpr int kRegisterFile = 16384;  // of a scheduler
   constexpr int kMostRegisters = 255;   // of a thread
   constexpr int kRegisterUnit = 8;      // in which a thread's registers are given
-  constexpr int kTolerated = 80;
+  constexpr int kTolerated = 80;  // spilled, these still take less than a step of fewer warps: B12 in clusters of three
   const int wanted = registers_of(c, s);
   const auto shared = static_cast<std::size_t>(s.shared_bytes) + gpu.reserved_shared_bytes;
   for (const int blocks : {2, 1}) {

@@ -19,7 +19,6 @@ using inverted_cluster::Masks;
 using inverted_cluster::patch_column;
 using inverted_cluster::Place;
 using ptx::as_int::lane;
-using ptx::as_int::warp;
 
 /// A lane's operands: two steps of k.
 struct Operands {
@@ -232,7 +231,6 @@ class Unit {
   }
 
  private:
-  static constexpr auto kConfig = S::kConfig;
   // Blocks of k whose products are one sum: as many channels as kMostSplitUnits have.
   static constexpr int kSlice = inverted_cluster::kMostSplitUnits * kUnit / kDirectBlockK;
 
