@@ -22,6 +22,8 @@ struct InvertedResidualEntry {
   void (*pack)(const InvertedResidualParams& params, const InvertedResidualWeights& weights, void* packed);
   cudaError_t (*launch)(const InvertedResidualParams& params, const void* x, const void* packed, void* y,
                         const Launch& where);
+  std::string_view packing =
+      {};  ///< of a variant that orders its weights otherwise than its family does; empty: as that
 };
 
 // In the order of InvertedResidualVariant.

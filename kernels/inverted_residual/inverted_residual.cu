@@ -235,7 +235,11 @@ OperandBytes operands(InvertedResidualVariant variant, const InvertedResidualPar
 }
 
 /// Configurations of a family may order weights differently, so each specialised variant has a packing of its own.
-std::string_view packing(Variant variant) { return is_specialised(variant) ? name(variant) : entry_of(variant).family; }
+std::string_view packing(Variant variant) {
+  if (is_specialised(variant)) return name(variant);
+  const FamilyEntry& entry = entry_of(variant);
+  return entry.packing.empty() ? entry.family : entry.packing;
+}
 
 std::vector<Variant> all_specialised(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   std::vector<Variant> found;

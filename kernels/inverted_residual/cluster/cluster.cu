@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/inverted_residual/cluster/clusters.h"
 #include "kernels/inverted_residual/cluster/host.h"
 #include "kernels/inverted_residual/cluster/kernel.cuh"
+#include "kernels/inverted_residual/cluster_host.h"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 

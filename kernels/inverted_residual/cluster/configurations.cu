@@ -5,7 +5,7 @@
 #include <span>
 
 #include "kernels/inverted_residual/cluster/host.h"
-#include "kernels/inverted_residual/cluster/ranking.h"
+#include "kernels/inverted_residual/cluster_ranking.h"
 #include "kernels/inverted_residual/host.h"
 
 namespace mobicuda::kernels::inverted_cluster {

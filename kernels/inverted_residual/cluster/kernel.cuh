@@ -1,8 +1,8 @@
-// An inverted residual block for few images, half: run.cuh says how. sm_90 and newer.
+// An inverted residual block for few images, half: cluster_run.cuh says how. sm_90 and newer.
 #pragma once
 
-#include "kernels/inverted_residual/cluster/run.cuh"
 #include "kernels/inverted_residual/cluster/stages.cuh"
+#include "kernels/inverted_residual/cluster_run.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 

@@ -1,7 +1,7 @@
 // A tile's patch of the input, and its way to shared memory.
 #pragma once
 
-#include "kernels/inverted_residual/cluster/place.cuh"
+#include "kernels/inverted_residual/cluster_place.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"

@@ -1,9 +1,9 @@
-// Expand and depthwise of an inverted residual block in a cluster, half: run.cuh has the stages' order.
+// Expand and depthwise of an inverted residual block in a cluster, half: cluster_run.cuh has the stages' order.
 #pragma once
 
 #include "kernels/common/activation.cuh"
-#include "kernels/inverted_residual/cluster/depthwise.cuh"
 #include "kernels/inverted_residual/cluster/patch.cuh"
+#include "kernels/inverted_residual/cluster_depthwise.cuh"
 #include "kernels/ptx/half2.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"

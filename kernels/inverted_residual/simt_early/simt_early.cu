@@ -131,21 +131,22 @@ constexpr InvertedResidualTile kTile{kConfig.stride,  kConfig.rows, kConfig.colu
                                      kConfig.threads, true};
 
 template <Config kConfig>
-constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
+constexpr InvertedResidualEntry entry(Variant variant, std::string_view name, std::string_view packing = {}) {
   return {variant,
           name,
           kTile<kConfig>,
           supports_config<kConfig>,
           packed_bytes_of<kConfig>,
           pack<kConfig>,
-          launch_config<kConfig>};
+          launch_config<kConfig>,
+          packing};
 }
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
     //    blocks stride c_in hidden c_out tile  expand: channels  project: lanes, channels  threads, min_blocks
     entry<Config{2, 1,  24, 144, 24, 7,  7,  4,   8, 4,  256, 2}>(Variant::SimtEarly2S1Tile7x7C144N24, "simt_early2_s1_7x7_c144_n24"),
-    entry<Config{2, 1,  24, 144, 24, 7,  7,  8,   8, 8,  256, 1}>(Variant::SimtEarly2S1Tile7x7C144N24Units8, "simt_early2_s1_7x7_c144_n24_units8"),
+    entry<Config{2, 1,  24, 144, 24, 7,  7,  8,   8, 8,  256, 1}>(Variant::SimtEarly2S1Tile7x7C144N24Units8, "simt_early2_s1_7x7_c144_n24_units8", "simt_early units8"),
     entry<Config{2, 2,  24, 144, 32, 2,  7,  4,   8, 4,  256, 2}>(Variant::SimtEarly2S2Tile2x7C144N32, "simt_early2_s2_2x7_c144_n32"),
     entry<Config{4, 1,  32, 192, 32, 4,  7,  4,   8, 4,  256, 2}>(Variant::SimtEarly4S1Tile4x7C192N32, "simt_early4_s1_4x7_c192_n32"),
     entry<Config{2, 2,  32, 192, 64, 2,  2,  4,  16, 4,  256, 2}>(Variant::SimtEarly2S2Tile2x2C192N64, "simt_early2_s2_2x2_c192_n64"),

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/inverted_residual/cluster/arguments.cuh"
+#include "kernels/inverted_residual/cluster_shape.cuh"
 
 namespace mobicuda::kernels::inverted_split_cluster {
 

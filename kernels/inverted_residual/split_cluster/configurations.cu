@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "kernels/inverted_residual/cluster/ranking.h"
+#include "kernels/inverted_residual/cluster_ranking.h"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/split_cluster/host.h"
 

@@ -1,8 +1,8 @@
-// An inverted residual block for few images, whose 1x1 convolutions are split products: cluster/run.cuh says how. sm_90
+// An inverted residual block for few images, whose 1x1 convolutions are split products: cluster_run.cuh says how. sm_90
 // and newer.
 #pragma once
 
-#include "kernels/inverted_residual/cluster/run.cuh"
+#include "kernels/inverted_residual/cluster_run.cuh"
 #include "kernels/inverted_residual/split_cluster/stages.cuh"
 
 namespace mobicuda::kernels::inverted_split_cluster {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/common/split_exponent.h"
-#include "kernels/inverted_residual/cluster/clusters.h"
+#include "kernels/inverted_residual/cluster_host.h"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/split_cluster/host.h"

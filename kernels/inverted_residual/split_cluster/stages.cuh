@@ -1,10 +1,10 @@
 // The patch, expand and depthwise of an inverted residual block in a cluster, floats, whose 1x1 convolutions are split
-// products: cluster/run.cuh has the stages' order.
+// products: cluster_run.cuh has the stages' order.
 #pragma once
 
 #include "kernels/common/clip.cuh"
 #include "kernels/common/split_halves.cuh"
-#include "kernels/inverted_residual/cluster/depthwise.cuh"
+#include "kernels/inverted_residual/cluster_depthwise.cuh"
 #include "kernels/inverted_residual/split_cluster/arguments.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/common/launch_cluster.h"
-#include "kernels/inverted_residual/cluster/arguments.cuh"
+#include "kernels/inverted_residual/cluster_shape.cuh"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/inverted_residual/cluster/arguments.cuh"
+#include "kernels/inverted_residual/cluster_shape.cuh"
 #include "kernels/inverted_residual/inverted_residual.h"
 
 namespace mobicuda::kernels::inverted_cluster {

@@ -1,7 +1,7 @@
 // Where a tile's patch of the input lies, and what of it is inside the picture. S: a ClusterShape.
 #pragma once
 
-#include "kernels/inverted_residual/cluster/arguments.cuh"
+#include "kernels/inverted_residual/cluster_shape.cuh"
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/pin.cuh"
 

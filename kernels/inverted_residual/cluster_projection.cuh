@@ -1,7 +1,7 @@
 // Project of an inverted residual block in a cluster, and the way of its partial sums to the blocks that add them.
 #pragma once
 
-#include "kernels/inverted_residual/cluster/place.cuh"
+#include "kernels/inverted_residual/cluster_place.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/memory.cuh"

@@ -2,7 +2,7 @@
 // of each other's outputs.
 #pragma once
 
-#include "kernels/inverted_residual/cluster/place.cuh"
+#include "kernels/inverted_residual/cluster_place.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 

@@ -9,8 +9,8 @@
 // them in a fixed order. sm_90 and newer.
 #pragma once
 
-#include "kernels/inverted_residual/cluster/finish.cuh"
-#include "kernels/inverted_residual/cluster/projection.cuh"
+#include "kernels/inverted_residual/cluster_finish.cuh"
+#include "kernels/inverted_residual/cluster_projection.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/fence.cuh"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/common/clip.cuh"
-#include "kernels/inverted_residual/cluster/place.cuh"
+#include "kernels/inverted_residual/cluster_place.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
 
