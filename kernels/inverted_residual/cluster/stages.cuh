@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/activation.cuh"
+#include "kernels/inverted_residual/cluster/arguments.cuh"
 #include "kernels/inverted_residual/cluster/patch.cuh"
 #include "kernels/inverted_residual/cluster_depthwise.cuh"
 #include "kernels/ptx/half2.cuh"
