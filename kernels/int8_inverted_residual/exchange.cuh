@@ -12,16 +12,73 @@ namespace mobicuda::kernels::int8_block {
 template <class S, bool kInCluster = (S::kCluster > 1)>
 class Exchange;
 
-/// Of a block by itself.
+/// Of a block by itself. Registers cannot be counted through, so that code which stores sums from them is repeated for
+/// each unit, and fetching code that runs once takes longer than running it. Many sums pass through shared memory,
+/// where threads share them evenly, in rounds of some output channels.
 template <class S>
 class Exchange<S, false> {
  public:
-  __device__ __forceinline__ Exchange(const unsigned char* /*shared*/, int /*rank*/) {}
+  __device__ __forceinline__ Exchange(unsigned char* shared, int /*rank*/) : shared_(shared) {}
   __device__ __forceinline__ void meet() const {}
+
   __device__ __forceinline__ void finish(const Project<S>& project, const Store<S>& store) const {
-    project.for_each_piece(
-        [&](const Piece& piece, const std::int32_t(&sums)[8]) { store.store(store.aim(piece), sums); });
+    if constexpr (S::kMyUnits <= kMostDirect) {
+      project.for_each_piece([&](const Piece& piece, const std::int32_t(&sums)[kRun]) {
+        const Aimed<S> aimed(store, piece);
+        store.store(aimed.output, aimed.scales, aimed.residual, sums);
+      });
+    } else {
+#pragma unroll 1
+      for (int round = 0; round < S::kRounds; ++round) {
+        __syncthreads();  // what was there has been read
+        project.leave(round, shared_);
+        __syncthreads();
+        store_round(round, store);
+      }
+    }
   }
+
+ private:
+  static constexpr int kMostDirect = 2;  // units of a warp
+
+  /// A thread has the same 8 channels of two pixels, r and r + 8 of every kTiles-th 16.
+  __device__ __forceinline__ void store_round(int round, const Store<S>& store) const {
+    constexpr int kTiles = S::kTilesAtOnce;
+    const int run = thread() % S::kRoundRuns;
+    const int octet_pixel = thread() / S::kRoundRuns % kOctet;
+    int tile = thread() / (S::kRoundRuns * kOctet);
+    const int channel = (round * S::kRoundGroups * 4 + run) * kRun;
+    if (tile >= kTiles || channel >= S::kOutPitch) return;
+    const auto scales = store.scales(channel);
+    typename Store<S>::Output outputs[2] = {output_at(store, tile, octet_pixel, channel),
+                                            output_at(store, tile, octet_pixel + kOctet, channel)};
+    const auto* from = reinterpret_cast<const int4*>(shared_ + S::kSumsAt) +
+                       (tile * S::kRoundGroups + run / 4) * (4 * 32) + octet_pixel * 4 + run % 4;
+#pragma unroll 1
+    for (; tile < S::kOutTiles; tile += kTiles, from += kTiles * S::kRoundGroups * (4 * 32)) {
+      std::int32_t sums[2][kRun];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int4 four = from[k * 32];
+        sums[0][k * 2] = four.x;
+        sums[0][k * 2 + 1] = four.y;
+        sums[1][k * 2] = four.z;
+        sums[1][k * 2 + 1] = four.w;
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        store.store(outputs[half], scales, store.residual(outputs[half]), sums[half]);
+        store.move_down(outputs[half], kTiles * S::kRows);
+      }
+    }
+  }
+
+  /// A pixel of 16.
+  __device__ __forceinline__ static auto output_at(const Store<S>& store, int tile, int pixel, int channel) {
+    return store.at(tile * S::kRows + pixel / S::kColumns, pixel % S::kColumns, channel);
+  }
+
+  unsigned char* shared_;
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
@@ -52,15 +109,15 @@ class Exchange<S, true> {
   __device__ __forceinline__ void finish(const Project<S>& project, const Store<S>& store) const {
     project.for_each_piece([&](const Piece& piece, const std::int32_t(&sums)[8]) { send(piece, sums); });
     int mine = warp();
-    auto target = store.aim(piece_of(mine));
+    Aimed<S> aimed(store, piece_of(mine));
     ptx::mbarrier_wait(barrier_, 0);
 #pragma unroll 1
     while (mine < owned()) {
-      std::int32_t sums[8];
+      std::int32_t sums[kRun];
       receive(mine, sums);
-      store.store(target, sums);
+      store.store(aimed.output, aimed.scales, aimed.residual, sums);
       mine += S::kWarps;
-      if (mine < owned()) target = store.aim(piece_of(mine));
+      if (mine < owned()) aimed = Aimed<S>(store, piece_of(mine));
     }
   }
 

@@ -18,10 +18,12 @@ inline constexpr int kTile = 16;       // pixels of an mma's rows
 inline constexpr int kNoSlot = 65535;  // of a pixel of x
 inline constexpr int kMostStages = 3;  // chunks of weights in shared memory
 inline constexpr int kOctet = 8;       // pixels of a piece of sums
+inline constexpr int kRun = 8;         // output channels of a lane
 inline constexpr int kFlagBytes = 16;
 inline constexpr int kBarrierBytes = 16;
 inline constexpr int kTapsPitch = 16;  // bytes of a channel's taps: three of each row of the window, and a zero
 inline constexpr int kFragmentBytes = kTile * kSlice;    // of a left operand of project
+inline constexpr int kUnitBytes = kTile * kSlice * 4;    // of 16 pixels' sums of 32 channels
 inline constexpr int kPieceBytes = kOctet * kSlice * 4;  // of sums that blocks of a cluster exchange
 
 /// The compile-time side of a kernel.
@@ -76,13 +78,18 @@ struct Sizes {
   int my_units;           ///< of a warp: 16 pixels and 32 channels of project
   int octets;             ///< of a tile's output pixels
   int pieces, my_pieces;  ///< of a tile's sums, an octet of pixels and 32 channels each; of a block, at most
+  // Without a cluster sums are stored in rounds.
+  int round_groups;    ///< of 32 output channels
+  int round_runs;      ///< of 8 output channels, that threads have
+  int tiles_at_once;   ///< 16 pixels each
 
   SliceLayout slice;
   int output_bytes;              ///< of project's biases and multipliers
   int head_bytes, packed_bytes;  ///< of the weights before the slices; of all
 
   // Shared memory, in bytes: x | slots of its pixels | project's biases and multipliers | the cluster's barrier |
-  // stages of weights | hidden pixels | filtered ones | pieces of sums of the cluster's blocks.
+  // stages of weights | hidden pixels | filtered ones | pieces of sums of the cluster's blocks. Without a cluster sums lie
+  // where stages, hidden and filtered pixels were.
   int x_pitch, x_bytes, slots_bytes, stage_bytes, hidden_slice_bytes, hidden_bytes, filtered_bytes, received_bytes;
   int shared_bytes;
 };
@@ -156,8 +163,24 @@ constexpr Sizes sizes_of(const Config& c) {
   s.hidden_bytes = s.hidden_buffers * c.parts * s.hidden_slice_bytes;
   s.filtered_bytes = c.parts == 1 ? 0 : s.pixel_warps * s.my_out_tiles * c.parts * kFragmentBytes;
   s.received_bytes = c.cluster == 1 ? 0 : s.my_pieces * c.cluster * kPieceBytes;
-  s.shared_bytes = s.x_bytes + s.slots_bytes + s.output_bytes + (c.cluster == 1 ? 0 : kBarrierBytes) +
-                   s.stages * s.stage_bytes + s.hidden_bytes + s.filtered_bytes + s.received_bytes;
+  const int chunk_bytes = s.stages * s.stage_bytes + s.hidden_bytes + s.filtered_bytes;
+  // Rounds of as many channels as take the fewest passes of the threads, all in all, and fit where chunks were.
+  int least_passes = 0;
+  for (int groups = 1; groups <= s.n_groups; ++groups) {
+    const int runs = std::min(groups * kSlice, s.out_pitch) / kRun;
+    const int at_once = s.threads / (runs * kOctet);
+    if (groups > 1 && (at_once == 0 || groups * s.out_tiles * kUnitBytes > chunk_bytes)) break;
+    const int passes = ceil_div(s.n_groups, groups) * ceil_div(s.out_tiles, at_once);
+    if (groups > 1 && passes > least_passes) continue;
+    least_passes = passes;
+    s.round_groups = groups;
+    s.round_runs = runs;
+    s.tiles_at_once = at_once;
+  }
+  s.shared_bytes =
+      s.x_bytes + s.slots_bytes + s.output_bytes +
+      (c.cluster == 1 ? std::max(chunk_bytes, s.round_groups * s.out_tiles * kUnitBytes)
+                      : kBarrierBytes + chunk_bytes + s.received_bytes);
   return s;
 }
 
@@ -226,6 +249,10 @@ struct Shape {
   static constexpr int kMyUnits = kSizes.my_units;
   static constexpr int kOctets = kSizes.octets;
   static constexpr int kPieces = kSizes.pieces;
+  static constexpr int kRoundGroups = kSizes.round_groups;
+  static constexpr int kRounds = ceil_div(kGroups, kRoundGroups);
+  static constexpr int kRoundRuns = kSizes.round_runs;
+  static constexpr int kTilesAtOnce = kSizes.tiles_at_once;
   static constexpr bool kMayAdd = kStride == 1 && kConfig.c_in == kConfig.c_out;
 
   static constexpr int kSlotsAt = kSizes.x_bytes;
@@ -235,6 +262,7 @@ struct Shape {
   static constexpr int kHiddenAt = kStagesAt + kStages * kSizes.stage_bytes;
   static constexpr int kFilteredAt = kHiddenAt + kSizes.hidden_bytes;
   static constexpr int kReceivedAt = kFilteredAt + kSizes.filtered_bytes;
+  static constexpr int kSumsAt = kStagesAt;
 };
 
 }  // namespace mobicuda::kernels::int8_block

@@ -194,7 +194,7 @@ __device__ __forceinline__ std::uint32_t stored(const UnsignedPair& to, std::uin
   return join_pairs(clipped_pair(to, first, second), clipped_pair(to, third, fourth));
 }
 
-/// A lane's biases and multipliers of 8 channels.
+/// Biases and multipliers of 8 neighbouring channels.
 struct Scales {
   std::uint32_t bias[8];
   float scale[8];
@@ -202,12 +202,12 @@ struct Scales {
   __device__ __forceinline__ Scales(const unsigned char* biases, const unsigned char* scales) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const auto words = *reinterpret_cast<const uint4*>(biases + quarter() * 32 + i * 16);
+      const auto words = *reinterpret_cast<const uint4*>(biases + i * 16);
       bias[4 * i] = words.x;
       bias[4 * i + 1] = words.y;
       bias[4 * i + 2] = words.z;
       bias[4 * i + 3] = words.w;
-      const auto floats = *reinterpret_cast<const float4*>(scales + quarter() * 32 + i * 16);
+      const auto floats = *reinterpret_cast<const float4*>(scales + i * 16);
       scale[4 * i] = floats.x;
       scale[4 * i + 1] = floats.y;
       scale[4 * i + 2] = floats.z;
@@ -215,6 +215,11 @@ struct Scales {
     }
   }
 };
+
+/// Those of the lane's channels of a slice.
+__device__ __forceinline__ Scales scales_of_lane(const unsigned char* biases, const unsigned char* scales) {
+  return Scales(biases + quarter() * (kRun * 4), scales + quarter() * (kRun * 4));
+}
 
 /// Of a lane's 8 hidden channels: what sums begin at, of two channels and both rows of an mma's result, and arguments
 /// of rounded(). `zero` is 0, and the compiler does not know it: of two registers that it knows to be equal it makes
@@ -241,7 +246,8 @@ class Expand {
  public:
   /// `weights`: of the chunk.
   __device__ __forceinline__ Expand(const Arguments& a, const unsigned char* weights)
-      : scales_(Scales(slice_of(weights) + S::kLayout.expand_bias, slice_of(weights) + S::kLayout.expand_scale),
+      : scales_(scales_of_lane(slice_of(weights) + S::kLayout.expand_bias,
+                               slice_of(weights) + S::kLayout.expand_scale),
                 a.zero) {
     if constexpr (kKept) {
 #pragma unroll
@@ -364,7 +370,8 @@ class Depthwise {
     const int part = warp() % S::kParts;
     const unsigned char* const slice = weights + part * S::kLayout.bytes;
     const std::uint32_t hidden = ptx::shared_address(hidden_of<S>(shared, chunk, part));
-    const HiddenScales scales(Scales(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale), a.zero);
+    const HiddenScales scales(
+        scales_of_lane(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale), a.zero);
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {  // of groups of channels
       std::uint32_t v[S::kMyOutTiles][2][4];
@@ -486,6 +493,23 @@ class Project {
     }
   }
 
+  /// Leaves the sums of a round's output channels in shared memory, as lanes have them: (16 pixels, group of 32
+  /// channels, four times 8, lane, 16 bytes), where the chunks' buffers were.
+  __device__ __forceinline__ void leave(int round, unsigned char* shared) const {
+    auto* const to = reinterpret_cast<int4*>(shared + S::kSumsAt) + lane();
+#pragma unroll
+    for (int i = 0; i < S::kMyUnits; ++i) {
+      const Unit unit(i);
+      if (!unit.present() || unit.group / S::kRoundGroups != round) continue;
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const auto& sums = sums_[i][k];
+        to[((unit.tile * S::kRoundGroups + unit.group % S::kRoundGroups) * 4 + k) * 32] =
+            int4{sums[0], sums[1], sums[2], sums[3]};
+      }
+    }
+  }
+
   /// body(piece, sums): the sums of each of the warp's pieces.
   template <class Body>
   __device__ __forceinline__ void for_each_piece(const Body& body) const {
@@ -531,57 +555,70 @@ class Project {
 template <class S>
 class Store {
  public:
-  /// The lane's pixel and channels of a piece: what does not depend on its sums.
-  struct Target {
-    Scales scales;
-    std::uint32_t residual[2];
+  /// 8 channels of a pixel of the tile, or of one beside it.
+  struct Output {
+    int row;
+    bool in_columns;         ///< of the image, and channels of y's
     unsigned char* y;
-    bool present;
+    const unsigned char* x;  ///< that it is added to
   };
 
   __device__ __forceinline__ Store(const Arguments& a, const Place& place, const unsigned char* shared,
                                    unsigned char* y)
-      : a_(a), place_(place), shared_(shared), y_(y) {}
+      : a_(a),
+        shared_(shared),
+        y_(y + ((static_cast<std::size_t>(place.n) * a.out_h + place.oy) * a.out_w + place.ox) * S::kOutPitch),
+        rows_(min(S::kTileH, a.out_h - place.oy)),
+        columns_(min(S::kTileW, a.out_w - place.ox)),
+        x_columns_(place.columns),
+        first_x_((place.oy - place.top) * place.columns + place.ox - place.left) {}
 
-  __device__ __forceinline__ Target aim(const Piece& piece) const {
-    const int channel = piece.group * kSlice + quarter() * 8;
-    const unsigned char* const biases = shared_ + S::kOutputAt + piece.group * (kSlice * 4);
-    const int row = (piece.octet * kOctet + row_of_lane()) / S::kColumns;
-    const int column = (piece.octet * kOctet + row_of_lane()) % S::kColumns;
-    const int oy = place_.oy + row;
-    const int ox = place_.ox + column;
-    Target target{Scales(biases, biases + S::kGroups * (kSlice * 4)), {}, nullptr, false};
-    target.present = row < S::kTileH && column < S::kTileW && oy < a_.out_h && ox < a_.out_w && channel < S::kOutPitch;
-    const std::size_t at = (static_cast<std::size_t>(place_.n) * a_.out_h + oy) * a_.out_w + ox;
-    target.y = y_ + at * S::kOutPitch + channel;
-    if (S::kMayAdd && a_.residual) {
-      const int pixel = target.present ? (oy - place_.top) * place_.columns + ox - place_.left : 0;
-      const uint2 x = *reinterpret_cast<const uint2*>(shared_ + pixel * S::kSizes.x_pitch + channel);
-      target.residual[0] = x.x;
-      target.residual[1] = x.y;
-    }
-    return target;
+  __device__ __forceinline__ Scales scales(int channel) const {
+    const unsigned char* const biases = shared_ + S::kOutputAt + channel * 4;
+    return Scales(biases, biases + S::kGroups * (kSlice * 4));
   }
 
-  __device__ __forceinline__ void store(const Target& target, const std::int32_t (&sums)[8]) const {
-    float v[8];
+  __device__ __forceinline__ Output at(int row, int column, int channel) const {
+    return {row, column < columns_ && channel < S::kOutPitch,
+            y_ + static_cast<std::size_t>(row * a_.out_w + column) * S::kOutPitch + channel,
+            shared_ + (first_x_ + row * x_columns_ + column) * S::kSizes.x_pitch + channel};
+  }
+  __device__ __forceinline__ void move_down(Output& output, int rows) const {
+    output.row += rows;
+    output.y += static_cast<std::ptrdiff_t>(rows) * a_.out_w * S::kOutPitch;
+    output.x += rows * x_columns_ * S::kSizes.x_pitch;
+  }
+
+  /// What store() adds, if anything.
+  __device__ __forceinline__ uint2 residual(const Output& output) const {
+    if (!S::kMayAdd || !a_.residual) return {};
+    return *reinterpret_cast<const uint2*>(is_present(output) ? output.x : shared_);
+  }
+
+  __device__ __forceinline__ void store(const Output& output, const Scales& scales, const uint2& residual,
+                                        const std::int32_t (&sums)[kRun]) const {
+    float v[kRun];
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const std::int32_t sum = add_wrapping(sums[i], static_cast<std::int32_t>(target.scales.bias[i]));
-      v[i] = round_clipped(a_.output, ptx::multiply_rounded(ptx::float_of(sum), target.scales.scale[i]));
+    for (int i = 0; i < kRun; ++i) {
+      const std::int32_t sum = add_wrapping(sums[i], static_cast<std::int32_t>(scales.bias[i]));
+      v[i] = round_clipped(a_.output, ptx::multiply_rounded(ptx::float_of(sum), scales.scale[i]));
     }
     std::uint32_t words[2];
     if (S::kMayAdd && a_.residual) {
-      words[0] = added(a_.sum, v, target.residual[0]);
-      words[1] = added(a_.sum, v + 4, target.residual[1]);
+      words[0] = added(a_.sum, v, residual.x);
+      words[1] = added(a_.sum, v + 4, residual.y);
     } else {
       words[0] = pack_bytes(a_.output, v[0], v[1], v[2], v[3]);
       words[1] = pack_bytes(a_.output, v[4], v[5], v[6], v[7]);
     }
-    if (target.present) ptx::store_global<2>(target.y, words);
+    if (is_present(output)) ptx::store_global<2>(output.y, words);
   }
 
  private:
+  __device__ __forceinline__ bool is_present(const Output& output) const {
+    return output.in_columns && output.row < rows_;
+  }
+
   /// Four bytes of round_clipped() values plus bytes of x.
   __device__ __forceinline__ static std::uint32_t added(const AddBytes& add, const float* v, std::uint32_t x) {
     const std::uint32_t biased = x ^ kSignsOfBytes;
@@ -593,9 +630,28 @@ class Store {
   }
 
   const Arguments& a_;
-  const Place& place_;
   const unsigned char* shared_;
-  unsigned char* y_;
+  unsigned char* y_;  ///< of the tile's first pixel
+  int rows_, columns_;  ///< of the tile, inside the image
+  int x_columns_;
+  int first_x_;  ///< the pixel of x under the tile's first
+};
+
+/// What does not depend on the sums of the lane's pixel and channels of a piece.
+template <class S>
+struct Aimed {
+  typename Store<S>::Output output;
+  Scales scales;
+  uint2 residual;
+
+  __device__ __forceinline__ Aimed(const Store<S>& store, const Piece& piece)
+      : Aimed(store, piece.octet * kOctet + row_of_lane(), piece.group * kSlice + quarter() * kRun) {}
+
+ private:
+  __device__ __forceinline__ Aimed(const Store<S>& store, int pixel, int channel)
+      : output(store.at(pixel / S::kColumns, pixel % S::kColumns, channel)),
+        scales(store.scales(channel)),
+        residual(store.residual(output)) {}
 };
 
 }  // namespace mobicuda::kernels::int8_block
