@@ -22,7 +22,7 @@ class Exchange<S, false> {
   __device__ __forceinline__ void meet() const {}
 
   __device__ __forceinline__ void finish(const Project<S>& project, const Store<S>& store) const {
-    if constexpr (S::kMyUnits <= kMostDirect) {
+    if constexpr (!S::kInRounds) {
       project.for_each_piece([&](const Piece& piece, const std::int32_t(&sums)[kRun]) {
         const Aimed<S> aimed(store, piece);
         store.store(aimed.output, aimed.scales, aimed.residual, sums);
@@ -39,8 +39,6 @@ class Exchange<S, false> {
   }
 
  private:
-  static constexpr int kMostDirect = 2;  // units of a warp
-
   /// A thread has the same 8 channels of two pixels, r and r + 8 of every kTiles-th 16.
   __device__ __forceinline__ void store_round(int round, const Store<S>& store) const {
     constexpr int kTiles = S::kTilesAtOnce;

@@ -64,14 +64,14 @@ __device__ __forceinline__ void load_patch(const PatchCopy<S>& patch) {
   __syncthreads();
 }
 
-/// The tile, from its pixels on; with one chunk from before they are loaded, so that its weights are in registers then.
+/// The sums of the tile, from its pixels on; with one chunk from before they are loaded, so that its weights are in
+/// registers then. Stores them, unless that is done in rounds.
 template <class S, Rounding kHow>
 __device__ __forceinline__ void run_block(const Arguments& a, const Place& place, const PatchCopy<S>& patch,
                                           const unsigned char* slices, const Exchange<S>& exchange,
                                           // NOLINTNEXTLINE(readability-non-const-parameter): Store writes there
-                                          unsigned char* shared, unsigned char* y) {
+                                          unsigned char* shared, unsigned char* y, Project<S>& project) {
   const Depthwise<S> depthwise;
-  Project<S> project;
   if constexpr (S::kChunks == 1) {
     ptx::copy_async_wait_all();
     __syncthreads();
@@ -85,7 +85,7 @@ __device__ __forceinline__ void run_block(const Arguments& a, const Place& place
       run_chunk(a, place.pixels(), slices, chunk, shared, expand, depthwise, project);
     }
   }
-  exchange.finish(project, Store<S>(a, place, shared, y));
+  if constexpr (!S::kInRounds) exchange.finish(project, Store<S>(a, place, shared, y));
 }
 
 template <class S>
@@ -108,17 +108,20 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     exchange.meet();
     // The Rounding is waited for here only where its latency hides behind the kernel before.
     if constexpr (S::kChunks > 1) load_patch(patch);
+    Project<S> project;
     switch (rounding) {
       case Rounding::Bytes:
-        run_block<S, Rounding::Bytes>(a, place, patch, slices, exchange, shared, y);
+        run_block<S, Rounding::Bytes>(a, place, patch, slices, exchange, shared, y, project);
         break;
       case Rounding::Pairs:
-        run_block<S, Rounding::Pairs>(a, place, patch, slices, exchange, shared, y);
+        run_block<S, Rounding::Pairs>(a, place, patch, slices, exchange, shared, y, project);
         break;
       case Rounding::Any:
-        run_block<S, Rounding::Any>(a, place, patch, slices, exchange, shared, y);
+        run_block<S, Rounding::Any>(a, place, patch, slices, exchange, shared, y, project);
         break;
     }
+    // Much code, which is there once so. Little follows at once, where it is fetched sooner.
+    if constexpr (S::kInRounds) exchange.finish(project, Store<S>(a, place, shared, y));
   }
 }
 

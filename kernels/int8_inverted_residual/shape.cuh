@@ -79,17 +79,17 @@ struct Sizes {
   int octets;             ///< of a tile's output pixels
   int pieces, my_pieces;  ///< of a tile's sums, an octet of pixels and 32 channels each; of a block, at most
   // Without a cluster sums are stored in rounds.
-  int round_groups;    ///< of 32 output channels
-  int round_runs;      ///< of 8 output channels, that threads have
-  int tiles_at_once;   ///< 16 pixels each
+  int round_groups;   ///< of 32 output channels
+  int round_runs;     ///< of 8 output channels, that threads have
+  int tiles_at_once;  ///< 16 pixels each
 
   SliceLayout slice;
   int output_bytes;              ///< of project's biases and multipliers
   int head_bytes, packed_bytes;  ///< of the weights before the slices; of all
 
   // Shared memory, in bytes: x | slots of its pixels | project's biases and multipliers | the cluster's barrier |
-  // stages of weights | hidden pixels | filtered ones | pieces of sums of the cluster's blocks. Without a cluster sums lie
-  // where stages, hidden and filtered pixels were.
+  // stages of weights | hidden pixels | filtered ones | pieces of sums of the cluster's blocks. Without a cluster sums
+  // lie where stages, hidden and filtered pixels were.
   int x_pitch, x_bytes, slots_bytes, stage_bytes, hidden_slice_bytes, hidden_bytes, filtered_bytes, received_bytes;
   int shared_bytes;
 };
@@ -177,10 +177,9 @@ constexpr Sizes sizes_of(const Config& c) {
     s.round_runs = runs;
     s.tiles_at_once = at_once;
   }
-  s.shared_bytes =
-      s.x_bytes + s.slots_bytes + s.output_bytes +
-      (c.cluster == 1 ? std::max(chunk_bytes, s.round_groups * s.out_tiles * kUnitBytes)
-                      : kBarrierBytes + chunk_bytes + s.received_bytes);
+  s.shared_bytes = s.x_bytes + s.slots_bytes + s.output_bytes +
+                   (c.cluster == 1 ? std::max(chunk_bytes, s.round_groups * s.out_tiles * kUnitBytes)
+                                   : kBarrierBytes + chunk_bytes + s.received_bytes);
   return s;
 }
 
@@ -249,6 +248,9 @@ struct Shape {
   static constexpr int kMyUnits = kSizes.my_units;
   static constexpr int kOctets = kSizes.octets;
   static constexpr int kPieces = kSizes.pieces;
+  /// Whether sums are stored by way of shared memory: those of more units than these, without a cluster.
+  static constexpr int kMostDirectUnits = 2;
+  static constexpr bool kInRounds = kCluster == 1 && kMyUnits > kMostDirectUnits;
   static constexpr int kRoundGroups = kSizes.round_groups;
   static constexpr int kRounds = ceil_div(kGroups, kRoundGroups);
   static constexpr int kRoundRuns = kSizes.round_runs;

@@ -246,8 +246,7 @@ class Expand {
  public:
   /// `weights`: of the chunk.
   __device__ __forceinline__ Expand(const Arguments& a, const unsigned char* weights)
-      : scales_(scales_of_lane(slice_of(weights) + S::kLayout.expand_bias,
-                               slice_of(weights) + S::kLayout.expand_scale),
+      : scales_(scales_of_lane(slice_of(weights) + S::kLayout.expand_bias, slice_of(weights) + S::kLayout.expand_scale),
                 a.zero) {
     if constexpr (kKept) {
 #pragma unroll
@@ -370,8 +369,8 @@ class Depthwise {
     const int part = warp() % S::kParts;
     const unsigned char* const slice = weights + part * S::kLayout.bytes;
     const std::uint32_t hidden = ptx::shared_address(hidden_of<S>(shared, chunk, part));
-    const HiddenScales scales(
-        scales_of_lane(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale), a.zero);
+    const HiddenScales scales(scales_of_lane(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale),
+                              a.zero);
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {  // of groups of channels
       std::uint32_t v[S::kMyOutTiles][2][4];
@@ -558,7 +557,7 @@ class Store {
   /// 8 channels of a pixel of the tile, or of one beside it.
   struct Output {
     int row;
-    bool in_columns;         ///< of the image, and channels of y's
+    bool in_columns;  ///< of the image, and channels of y's
     unsigned char* y;
     const unsigned char* x;  ///< that it is added to
   };
@@ -631,7 +630,7 @@ class Store {
 
   const Arguments& a_;
   const unsigned char* shared_;
-  unsigned char* y_;  ///< of the tile's first pixel
+  unsigned char* y_;    ///< of the tile's first pixel
   int rows_, columns_;  ///< of the tile, inside the image
   int x_columns_;
   int first_x_;  ///< the pixel of x under the tile's first

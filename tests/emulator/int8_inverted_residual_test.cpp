@@ -74,4 +74,12 @@ TEST_CASE("emulator: int8_inverted_residual equals the integer oracle where warp
                 Config{2, 64, 96, 200, 7, 7, 2, 2, 1, 1}>();
 }
 
+TEST_CASE("emulator: int8_inverted_residual equals the integer oracle where sums pass through shared memory") {
+  // In one round and several, of as many groups of channels and fewer in the last; rows of 4, 8 and 16 outputs; more
+  // bytes of sums than the chunks had.
+  check_configs<Config{1, 16, 64, 160, 7, 7, 1, 1, 1, 1}, Config{2, 16, 96, 72, 9, 5, 3, 1, 1, 1},
+                Config{1, 64, 64, 104, 12, 4, 1, 1, 1, 1}, Config{1, 32, 64, 64, 14, 14, 2, 2, 1, 1},
+                Config{1, 16, 32, 16, 16, 16, 4, 1, 1, 1}, Config{1, 24, 64, 24, 14, 14, 2, 1, 1, 1}>();
+}
+
 }  // namespace mobicuda::test
