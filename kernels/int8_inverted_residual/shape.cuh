@@ -78,18 +78,18 @@ struct Sizes {
   int my_units;           ///< of a warp: 16 pixels and 32 channels of project
   int octets;             ///< of a tile's output pixels
   int pieces, my_pieces;  ///< of a tile's sums, an octet of pixels and 32 channels each; of a block, at most
-  // Without a cluster sums are stored in rounds.
-  int round_groups;   ///< of 32 output channels
-  int round_runs;     ///< of 8 output channels, that threads have
-  int tiles_at_once;  ///< 16 pixels each
+  bool in_rounds;         ///< sums are stored by way of shared memory: some output channels at once
+  int round_groups;       ///< of 32 output channels
+  int round_runs;         ///< of 8 output channels, that threads have
+  int tiles_at_once;      ///< 16 pixels each
 
   SliceLayout slice;
   int output_bytes;              ///< of project's biases and multipliers
   int head_bytes, packed_bytes;  ///< of the weights before the slices; of all
 
   // Shared memory, in bytes: x | slots of its pixels | project's biases and multipliers | the cluster's barrier |
-  // stages of weights | hidden pixels | filtered ones | pieces of sums of the cluster's blocks. Without a cluster sums
-  // lie where stages, hidden and filtered pixels were.
+  // stages of weights | hidden pixels | filtered ones | pieces of sums of the cluster's blocks. Sums that are
+  // stored in rounds lie where stages, hidden and filtered pixels were.
   int x_pitch, x_bytes, slots_bytes, stage_bytes, hidden_slice_bytes, hidden_bytes, filtered_bytes, received_bytes;
   int shared_bytes;
 };
@@ -164,7 +164,9 @@ constexpr Sizes sizes_of(const Config& c) {
   s.filtered_bytes = c.parts == 1 ? 0 : s.pixel_warps * s.my_out_tiles * c.parts * kFragmentBytes;
   s.received_bytes = c.cluster == 1 ? 0 : s.my_pieces * c.cluster * kPieceBytes;
   const int chunk_bytes = s.stages * s.stage_bytes + s.hidden_bytes + s.filtered_bytes;
-  // Rounds of as many channels as take the fewest passes of the threads, all in all, and fit where chunks were.
+  constexpr int kMostDirectUnits = 2;
+  s.in_rounds = c.cluster == 1 && s.my_units > kMostDirectUnits;
+  // Of as many channels as take the fewest passes of the threads, all in all, and fit where chunks were.
   int least_passes = 0;
   for (int groups = 1; groups <= s.n_groups; ++groups) {
     const int runs = std::min(groups * kSlice, s.out_pitch) / kRun;
@@ -177,9 +179,9 @@ constexpr Sizes sizes_of(const Config& c) {
     s.round_runs = runs;
     s.tiles_at_once = at_once;
   }
-  s.shared_bytes = s.x_bytes + s.slots_bytes + s.output_bytes +
-                   (c.cluster == 1 ? std::max(chunk_bytes, s.round_groups * s.out_tiles * kUnitBytes)
-                                   : kBarrierBytes + chunk_bytes + s.received_bytes);
+  const int sums_bytes = s.in_rounds ? s.round_groups * s.out_tiles * kUnitBytes : 0;
+  s.shared_bytes = s.x_bytes + s.slots_bytes + s.output_bytes + (c.cluster == 1 ? 0 : kBarrierBytes) +
+                   std::max(chunk_bytes, sums_bytes) + s.received_bytes;
   return s;
 }
 
@@ -248,9 +250,7 @@ struct Shape {
   static constexpr int kMyUnits = kSizes.my_units;
   static constexpr int kOctets = kSizes.octets;
   static constexpr int kPieces = kSizes.pieces;
-  /// Whether sums are stored by way of shared memory: those of more units than these, without a cluster.
-  static constexpr int kMostDirectUnits = 2;
-  static constexpr bool kInRounds = kCluster == 1 && kMyUnits > kMostDirectUnits;
+  static constexpr bool kInRounds = kSizes.in_rounds;
   static constexpr int kRoundGroups = kSizes.round_groups;
   static constexpr int kRounds = ceil_div(kGroups, kRoundGroups);
   static constexpr int kRoundRuns = kSizes.round_runs;
