@@ -120,7 +120,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
         run_block<S, Rounding::Any>(a, place, patch, slices, exchange, shared, y, project);
         break;
     }
-    // Much code, which is there once so. Little follows at once, where it is fetched sooner.
+    // Behind the switch, so that much code exists once, not for each Rounding. Little code ends run_block(), where it
+    // is fetched sooner.
     if constexpr (S::kInRounds) exchange.finish(project, Store<S>(a, place, shared, y));
   }
 }

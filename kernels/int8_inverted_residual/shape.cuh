@@ -18,7 +18,7 @@ inline constexpr int kTile = 16;       // pixels of an mma's rows
 inline constexpr int kNoSlot = 65535;  // of a pixel of x
 inline constexpr int kMostStages = 3;  // chunks of weights in shared memory
 inline constexpr int kOctet = 8;       // pixels of a piece of sums
-inline constexpr int kRun = 8;         // output channels of a lane
+inline constexpr int kRun = 8;         // neighbouring channels that a lane scales
 inline constexpr int kFlagBytes = 16;
 inline constexpr int kBarrierBytes = 16;
 inline constexpr int kTapsPitch = 16;  // bytes of a channel's taps: three of each row of the window, and a zero
@@ -79,9 +79,9 @@ struct Sizes {
   int octets;             ///< of a tile's output pixels
   int pieces, my_pieces;  ///< of a tile's sums, an octet of pixels and 32 channels each; of a block, at most
   bool in_rounds;         ///< sums are stored by way of shared memory: some output channels at once
-  int round_groups;       ///< of 32 output channels
-  int round_runs;         ///< of 8 output channels, that threads have
-  int tiles_at_once;      ///< 16 pixels each
+  int round_groups;       ///< of a round: each 32 output channels
+  int round_runs;         ///< of a round: each 8 output channels, a thread's
+  int tiles_at_once;      ///< of 16 pixels, that the threads store in one pass
 
   SliceLayout slice;
   int output_bytes;              ///< of project's biases and multipliers
@@ -166,7 +166,8 @@ constexpr Sizes sizes_of(const Config& c) {
   const int chunk_bytes = s.stages * s.stage_bytes + s.hidden_bytes + s.filtered_bytes;
   constexpr int kMostDirectUnits = 2;
   s.in_rounds = c.cluster == 1 && s.my_units > kMostDirectUnits;
-  // Of as many channels as take the fewest passes of the threads, all in all, and fit where chunks were.
+  // A round has as many groups as take the fewest passes of the threads, all in all, and fit where the chunks'
+  // buffers were; one group may need more.
   int least_passes = 0;
   for (int groups = 1; groups <= s.n_groups; ++groups) {
     const int runs = std::min(groups * kSlice, s.out_pitch) / kRun;

@@ -557,7 +557,7 @@ class Store {
   /// 8 channels of a pixel of the tile, or of one beside it.
   struct Output {
     int row;
-    bool in_columns;  ///< of the image, and channels of y's
+    bool in_columns;  ///< the column is one of the image's, and the channels are y's
     unsigned char* y;
     const unsigned char* x;  ///< that it is added to
   };

@@ -79,7 +79,8 @@ TEST_CASE("emulator: int8_inverted_residual equals the integer oracle where sums
   // bytes of sums than the chunks had.
   check_configs<Config{1, 16, 64, 160, 7, 7, 1, 1, 1, 1}, Config{2, 16, 96, 72, 9, 5, 3, 1, 1, 1},
                 Config{1, 64, 64, 104, 12, 4, 1, 1, 1, 1}, Config{1, 32, 64, 64, 14, 14, 2, 2, 1, 1},
-                Config{1, 16, 32, 16, 16, 16, 4, 1, 1, 1}, Config{1, 24, 64, 24, 14, 14, 2, 1, 1, 1}>();
+                Config{1, 16, 32, 16, 16, 16, 4, 1, 1, 1}, Config{1, 24, 64, 24, 14, 14, 2, 1, 1, 1},
+                Config{1, 80, 64, 80, 6, 7, 2, 1, 1, 1}>();
 }
 
 }  // namespace mobicuda::test

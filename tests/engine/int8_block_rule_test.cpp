@@ -56,6 +56,24 @@ std::string choice(const kernels::DeviceTraits& gpu, int n, const test::Inverted
   return chosen ? std::string(name(chosen->variant)) : "layers";
 }
 
+TEST_CASE("the rule has a variant of each early int8 block for GPUs with less shared memory") {
+  constexpr int kLate = 96;  // channels of x or y from which on none fits 99 KB
+  for (const int capability : {80, 86, 89, 120}) {
+    for (const test::InvertedResidualLayer& layer : test::kMobileNetV2Blocks) {
+      if (!layer.expands() || layer.c_in >= kLate || layer.c_out >= kLate) continue;
+      for (const int n : {1, 2, 8, 20, 32, 64, 70, 128, 160, 256}) {
+        CAPTURE(capability, layer.name, n);
+        const kernels::DeviceTraits gpu = kernels::traits_of(capability, 84);
+        const std::string chosen = choice(gpu, n, layer);
+        CHECK(chosen != "layers");
+        // Not the first of all variants that runs, which is one for few images.
+        constexpr int kMany = 64;
+        CHECK((n < kMany || (chosen.find("_2x") == std::string::npos && chosen.find("_4x8") == std::string::npos)));
+      }
+    }
+  }
+}
+
 TEST_CASE("the rule has int8 blocks compiled that the library has no tiles for") {
   const kernels::DeviceTraits gpu = with_compiler(90, 132);
   const kernels::DeviceTraits without = kernels::traits_of(90, 132);

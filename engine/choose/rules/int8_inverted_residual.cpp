@@ -21,7 +21,7 @@ struct Int8BlockShape {
            multiprocessors;
   }
 
-  // So often blocks find no room, `resident` of them on each SM, and wait for all others.
+  // In which all tiles run, `resident` blocks on each SM at once.
   double rounds(int rows, int columns, int resident) const { return std::ceil(waves(rows, columns) / resident); }
 
   // Whether one launch takes less than three, whose 1x1 convolutions are wgmma's: up to so many outputs for each SM, as
@@ -47,9 +47,9 @@ constexpr Int8BlockRow kPays[] = {
     {MOBICUDA_WHEN(s.made && (!s.wgmma || s.products_pay())), {Specialised},
      "one launch instead of three; by wgmma many products take less in three"},
     {MOBICUDA_WHEN(!s.made),
-     {S2Tile8x14K16C96N24, S1Tile14x14K24C144N24, S2Tile14x14K24C144N32, S1Tile14x14K32C192N32, S2Tile14x14K32C192N64, S1Tile14x14K64C384N64},
+     {S2Tile8x14K16C96N24, S1Tile14x14K24C144N24, S2Tile14x14K24C144N32, S1Tile14x14K32C192N32, S2Tile7x14K32C192N64, S1Tile14x14K64C384N64},
      "one launch instead of three"},
-    {MOBICUDA_WHEN(!s.made), {S1Tile14x14K64C384N96, S1Tile14x14K96C576N96, S2Tile7x7K96C576N160}, "one launch instead of three"},
+    {MOBICUDA_WHEN(!s.made), {S2Tile4x14K24C144N32, S1Tile14x14K64C384N96, S1Tile14x14K96C576N96, S2Tile7x7K96C576N160}, "one launch instead of three"},
     {MOBICUDA_WHEN(!s.made && (!s.wgmma || s.waves(7, 7) <= 0.9)), {S1Tile7x7K160C960N160, S1Tile7x7K160C960N320},
      "one launch instead of three; by wgmma many images take less in three"},
 };
@@ -69,26 +69,26 @@ constexpr Int8BlockRow kRows[] = {
     {MOBICUDA_WHEN(s.waves(2, 7) <= 1), {S2Tile2x7K24C144N32}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(4, 7) <= 1.3), {S2Tile4x7K24C144N32}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(4, 14) <= 6), {S2Tile4x14K24C144N32}, "small tiles keep the GPU busy"},
-    {MOBICUDA_ALWAYS, {S2Tile14x14K24C144N32}, "large tiles expand fewer pixels twice"},
+    {MOBICUDA_ALWAYS, {S2Tile14x14K24C144N32, S2Tile4x14K24C144N32}, "large tiles expand fewer pixels twice"},
     {MOBICUDA_WHEN(s.waves(2, 7) <= 1), {S1Tile2x7K32C192N32Cluster2}, "two SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(4, 8) <= 2.25), {S1Tile4x8K32C192N32}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(7, 14) <= 1), {S1Tile7x14K32C192N32}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(14, 14) <= 1), {S1Tile14x14K32C192N32Warps16}, "many warps keep the GPU busy"},
     {MOBICUDA_WHEN(1.7 * s.rounds(14, 14, 4) <= s.rounds(14, 14, 2)), {S1Tile14x14K32C192N32}, "fewer rounds of more blocks"},
-    {MOBICUDA_ALWAYS, {S1Tile14x14K32C192N32Warps6}, "large tiles expand fewer pixels twice"},
+    {MOBICUDA_ALWAYS, {S1Tile14x14K32C192N32Warps6, S1Tile14x14K32C192N32}, "large tiles expand fewer pixels twice"},
     {MOBICUDA_WHEN(s.waves(2, 4) <= 0.5), {S2Tile2x4K32C192N64Cluster2}, "two SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(2, 7) <= 0.5), {S2Tile2x7K32C192N64Cluster2}, "two SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(2, 7) <= 1), {S2Tile2x7K32C192N64}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(4, 7) <= 1.4), {S2Tile4x7K32C192N64}, "small tiles keep the GPU busy"},
     {MOBICUDA_WHEN(s.waves(4, 14) <= 3.1 * s.rounds(14, 14, 1)), {S2Tile4x14K32C192N64}, "small tiles keep the GPU busy"},
-    {MOBICUDA_ALWAYS, {S2Tile14x14K32C192N64}, "large tiles expand fewer pixels twice"},
+    {MOBICUDA_ALWAYS, {S2Tile14x14K32C192N64, S2Tile7x14K32C192N64}, "large tiles expand fewer pixels twice"},
     {MOBICUDA_WHEN(s.waves(2, 7) <= 0.25), {S1Tile2x7K64C384N64Cluster4}, "four SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(2, 7) <= 0.8), {S1Tile2x7K64C384N64Cluster2}, "two SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(2, 14) <= 1), {S1Tile2x14K64C384N64Cluster2}, "two SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(7, 14) <= 0.5), {S1Tile7x14K64C384N64Cluster2}, "two SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(14, 14) <= 0.5), {S1Tile14x14K64C384N64Cluster2}, "two SMs share a tile"},
     {MOBICUDA_WHEN(s.rounds(14, 14, 1) < 1.8 * s.rounds(14, 14, 2)), {S1Tile14x14K64C384N64Warps8}, "many warps keep the GPU busy"},
-    {MOBICUDA_ALWAYS, {S1Tile14x14K64C384N64}, "large tiles expand fewer pixels twice"},
+    {MOBICUDA_ALWAYS, {S1Tile14x14K64C384N64Warps6, S1Tile14x14K64C384N64}, "large tiles expand fewer pixels twice"},
     {MOBICUDA_WHEN(s.waves(2, 7) <= 0.35), {S1Tile2x7K64C384N96Cluster4}, "four SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(2, 14) <= 0.5), {S1Tile2x14K64C384N96Cluster4}, "four SMs share a tile"},
     {MOBICUDA_WHEN(s.waves(7, 7) <= 0.5), {S1Tile7x7K64C384N96Cluster2}, "two SMs share a tile"},
