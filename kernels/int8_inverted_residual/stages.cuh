@@ -563,6 +563,7 @@ class Store {
   };
 
   __device__ __forceinline__ Store(const Arguments& a, const Place& place, const unsigned char* shared,
+                                   // NOLINTNEXTLINE(readability-non-const-parameter): outputs are written there
                                    unsigned char* y)
       : a_(a),
         shared_(shared),
